@@ -27,8 +27,8 @@ use toolward_host::{
 use crate::catalogue::{Found, ListedTool};
 use crate::client::{Client, Era, attached};
 use crate::features::ServerFeatures;
+use crate::methods::WrongArguments;
 use crate::observe;
-use crate::params::WrongArguments;
 use crate::principal::Principal;
 use crate::result::{self, Structure};
 use crate::revision::Revision;

@@ -9,13 +9,13 @@ use toolward_support::report::codes;
 /// Longest message, in bytes. A tool's input is limited to 1 MiB before; the rest is
 /// room for escapes, and for answers and state that come with it.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 2 << 20;
-/// Longest message other than a call of a tool: the sealed state of a prompt fits.
-const MAX_OTHER_MESSAGE_BYTES: usize = 1 << 20;
 
-/// Values: 250,000 are allowed in a tool's input, the rest is around it.
-const MAX_VALUES: usize = 260_000;
-/// Values of a message other than a call of a tool. The host takes answers of 64 KiB.
-const MAX_OTHER_VALUES: usize = 20_000;
+/// The most bytes and values of a message.
+pub(crate) type MessageSize = (usize, usize);
+/// Of a message with a tool's input, or of a list. 250,000 values are allowed in an input, the rest is around it.
+pub(crate) const LARGE: MessageSize = (MAX_MESSAGE_BYTES, 260_000);
+/// Of any other: the sealed state of a prompt fits, and the host takes answers of 64 KiB.
+pub(crate) const SMALL: MessageSize = (1 << 20, 20_000);
 
 /// Messages in one list.
 pub(crate) const MAX_BATCH_MESSAGES: usize = 256;
@@ -186,9 +186,12 @@ impl<'t> Scan<'t> {
         self.cost = self.cost.saturating_add(bytes);
     }
 
-    /// Whether it seems to call a tool.
-    pub(crate) fn is_call(&self) -> bool {
-        self.member("method") == Some(b"\"tools/call\"")
+    /// The name of its method, with the escapes that it has in the text. Empty if it has none.
+    pub(crate) fn method(&self) -> &'t [u8] {
+        match self.member("method") {
+            Some([b'"', name @ .., b'"']) => name,
+            _ => b"",
+        }
     }
 
     /// Whether it is an answer to a request of the server.
@@ -212,16 +215,17 @@ impl<'t> Scan<'t> {
         serde_json::from_slice(self.member("id")?).ok()
     }
 
+    /// The id of what is certainly a request. An answer's id is one of the server's.
+    pub(crate) fn request_id(&self) -> Option<RequestId> {
+        (!self.is_answer()).then(|| self.id()).flatten()
+    }
+
     /// The memory that the message takes while it is parsed and handled, at most.
     ///
     /// # Errors
     ///
     /// If it exceeds a limit.
-    pub(crate) fn cost(&self, call: bool) -> Result<usize, Flaw> {
-        let (bytes, values) = match call {
-            true => (MAX_MESSAGE_BYTES, MAX_VALUES),
-            false => (MAX_OTHER_MESSAGE_BYTES, MAX_OTHER_VALUES),
-        };
+    pub(crate) fn cost(&self, (bytes, values): MessageSize) -> Result<usize, Flaw> {
         if self.bytes > bytes {
             Err(Flaw::Bytes(bytes))
         } else if self.values > values {
@@ -274,7 +278,7 @@ mod tests {
     fn id_and_method_are_read_from_the_top_level_alone_and_from_what_is_cut_off() {
         let of = |text: &str| {
             let scan = scan(text.as_bytes());
-            (scan.id(), scan.is_call(), scan.is_answer())
+            (scan.id(), scan.method() == b"tools/call", scan.is_answer())
         };
         let text = |id: &str| Some(RequestId::String(id.into()));
         let call = r#"{"jsonrpc":"2.0","id" : 7 ,"method":"tools/call","params":{"id":8,"#;
@@ -349,7 +353,8 @@ mod tests {
         let long = format!("{around}\"{}\"}}}}", "\\n".repeat(limits.bytes / 2));
         for text in [zeros, nested, long] {
             let scan = scan(text.as_bytes());
-            assert!(scan.cost(scan.is_call()).is_ok(), "{text:.99}");
+            assert_eq!(scan.method(), b"tools/call");
+            assert!(scan.cost(LARGE).is_ok(), "{text:.99}");
             // No more than half of what all share.
             assert!(scan.cost < crate::http::HttpLimits::default().memory / 2);
         }
@@ -358,28 +363,21 @@ mod tests {
     #[test]
     fn what_takes_too_much_is_refused_and_more_of_it_for_a_call() {
         let many = |count: usize| format!("{{\"a\":{}}}", json!(vec![0; count]));
-        let cost = |text: &str, call| scan(text.as_bytes()).cost(call);
-        assert!(cost(&many(MAX_OTHER_VALUES - 2), false).is_ok());
-        assert_eq!(
-            cost(&many(MAX_OTHER_VALUES - 1), false),
-            Err(Flaw::Values(MAX_OTHER_VALUES))
-        );
-        assert!(cost(&many(MAX_VALUES - 2), true).is_ok());
-        assert_eq!(
-            cost(&many(MAX_VALUES - 1), true),
-            Err(Flaw::Values(MAX_VALUES))
-        );
+        let cost = |text: &str, size| scan(text.as_bytes()).cost(size);
+        for size in [SMALL, LARGE] {
+            let (_, values) = size;
+            assert!(cost(&many(values - 2), size).is_ok());
+            assert_eq!(cost(&many(values - 1), size), Err(Flaw::Values(values)));
+        }
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(cost(&nested(MAX_DEPTH), false).is_ok());
+        assert!(cost(&nested(MAX_DEPTH), SMALL).is_ok());
         assert_eq!(
-            cost(&nested(MAX_DEPTH + 1), true),
+            cost(&nested(MAX_DEPTH + 1), LARGE),
             Err(Flaw::Depth(MAX_DEPTH))
         );
-        let long = format!("\"{}\"", "x".repeat(MAX_OTHER_MESSAGE_BYTES));
-        assert_eq!(
-            cost(&long, false),
-            Err(Flaw::Bytes(MAX_OTHER_MESSAGE_BYTES))
-        );
-        assert!(cost(&long, true).is_ok());
+        let (bytes, _) = SMALL;
+        let long = format!("\"{}\"", "x".repeat(bytes));
+        assert_eq!(cost(&long, SMALL), Err(Flaw::Bytes(bytes)));
+        assert!(cost(&long, LARGE).is_ok());
     }
 }

@@ -10,9 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rmcp::model::{
-    ErrorData, Extensions, Implementation, LoggingLevel, ServerCapabilities, ServerConfig,
-};
+use rmcp::model::{ErrorData, Extensions, LoggingLevel};
 use rmcp::service::{Peer, RequestContext, RoleServer, SubscriptionContext, SubscriptionSendError};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -279,28 +277,6 @@ impl Handler for Connection {
         let principal = self.state.principal.as_ref()?;
         let state = self.features().host().shared_state().clone();
         Some((state, Arc::clone(&principal.name)))
-    }
-}
-
-impl Connection {
-    /// The server as a client sees it. The instructions count the blocked tools of the principal.
-    fn config(&self, principal: Option<&Principal>) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
-            .enable_logging()
-            .enable_completions()
-            .enable_prompts()
-            .enable_prompts_list_changed()
-            .enable_resources()
-            .enable_resources_list_changed()
-            .enable_resources_subscribe()
-            .enable_tools()
-            .enable_tool_list_changed()
-            .build();
-        let mut implementation = Implementation::new("toolward", env!("CARGO_PKG_VERSION"));
-        implementation.title = Some("Toolward".to_owned());
-        ServerConfig::new(capabilities)
-            .with_server_info(implementation)
-            .with_instructions(self.features().instructions(principal))
     }
 }
 

@@ -1,5 +1,6 @@
 //! One client on standard input and output.
 
+mod answers;
 mod batches;
 mod lines;
 mod read_ahead;

@@ -10,7 +10,7 @@ use toolward_contract::schema::{Schema, in_words};
 use toolward_contract::tool::McpSchemas;
 use toolward_host::{CallError, ErrorClass, Origin};
 
-use crate::params::invalid_input;
+use crate::methods::invalid_input;
 
 /// The member for an input that is not an object.
 const INPUT_MEMBER: &str = "input";

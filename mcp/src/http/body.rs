@@ -24,23 +24,8 @@ use super::concurrency;
 use super::concurrency::RequestPermit;
 use super::responses::HttpRejection;
 use crate::client::UnreadResults;
-
-/// What a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A call of a tool.
-    Call,
-    /// The start of a session.
-    Initialize,
-    /// Another request that is answered when its work is done.
-    Request,
-    /// A request whose answer is a stream without end.
-    Listen,
-    /// An answer, a notification or a cancellation.
-    Other,
-    /// A list of messages.
-    Batch,
-}
+use crate::messages::{LARGE, MessageSize, SMALL};
+use crate::methods::{self, Kind};
 
 #[derive(Deserialize)]
 struct Message<'a> {
@@ -85,13 +70,13 @@ pub(super) async fn read(
     collected.unwrap_or(Err(HttpRejection::TooSlow))
 }
 
-/// What kind of message a body is.
-pub(super) fn kind(body: &[u8]) -> Result<Kind, HttpRejection> {
+/// What kind of message a body is, and how large it may be.
+pub(super) fn kind(body: &[u8]) -> Result<(Kind, MessageSize), HttpRejection> {
     let is_json = || serde_json::from_slice::<IgnoredAny>(body).is_ok();
     match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => {}
         _ if !is_json() => return Err(HttpRejection::NotJson),
-        Some(b'[') => return Ok(Kind::Batch),
+        Some(b'[') => return Ok((Kind::Batch, LARGE)),
         _ => return Err(HttpRejection::NoMessage("another JSON value")),
     }
     let message: Message<'_> = match serde_json::from_slice(body) {
@@ -103,12 +88,12 @@ pub(super) fn kind(body: &[u8]) -> Result<Kind, HttpRejection> {
         }
         Err(_) => return Err(HttpRejection::NotJson),
     };
-    Ok(match (message.method.as_deref(), message.id) {
-        (Some("tools/call"), Some(_)) => Kind::Call,
-        (Some("subscriptions/listen"), Some(_)) => Kind::Listen,
-        (Some("initialize"), Some(_)) => Kind::Initialize,
-        (Some(_), Some(_)) => Kind::Request,
-        _ => Kind::Other,
+    Ok(match (message.method, message.id) {
+        (Some(method), Some(_)) => {
+            let (kind, size, ..) = methods::named(method.as_bytes());
+            (kind, size)
+        }
+        _ => (Kind::Other, SMALL),
     })
 }
 
@@ -243,7 +228,8 @@ mod tests {
             (r#"{"id":1,"m\u0065thod":"tools/call"}"#, Kind::Call),
             (r#"{"id":1,"method":"initialize"}"#, Kind::Initialize),
         ] {
-            assert_eq!(kind(text.as_bytes()), Ok(expected), "{text}");
+            let found = kind(text.as_bytes()).map(|(kind, _)| kind);
+            assert_eq!(found, Ok(expected), "{text}");
         }
     }
 
@@ -258,7 +244,7 @@ mod tests {
             );
         }
         assert_eq!(kind(b"{\"method\":\"\xff\"}"), Err(HttpRejection::NotJson));
-        assert_eq!(kind(b" [{}]"), Ok(Kind::Batch));
+        assert_eq!(kind(b" [{}]"), Ok((Kind::Batch, LARGE)));
         for text in [
             "1",
             "\"a\"",

@@ -11,6 +11,8 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
+use crate::methods::{self, Kind};
+
 /// The methods of messages.
 const METHODS: &str = "GET, POST, DELETE";
 
@@ -134,13 +136,14 @@ fn weight(values: &[&str], wanted: &str) -> Option<f32> {
 /// proxies route by that header.
 pub(super) fn start_over(headers: &mut HeaderMap) {
     headers.remove(SESSION_HEADER);
-    let mut methods = headers.get_all(METHOD_HEADER).iter();
-    let agrees = methods.next().is_none_or(|method| method == "initialize");
-    // The newer era has no `initialize`: with its version, the method is answered as unknown.
+    let mut names = headers.get_all(METHOD_HEADER).iter();
+    let is_opening = |method: &HeaderValue| methods::named(method.as_bytes()).0 == Kind::Initialize;
+    let agrees = names.next().is_none_or(is_opening);
+    // The newer era has no `initialize`, and answers that as an unknown method.
     let is_newer = headers
         .get(VERSION_HEADER)
         .is_some_and(|version| version == NEWER_ERA);
-    if agrees && methods.next().is_none() && !is_newer {
+    if agrees && names.next().is_none() && !is_newer {
         headers.remove(VERSION_HEADER);
     }
 }

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use toolward_bundle::text::visible_line;
 use toolward_host::{Cancellation, ReadProgress, SharedCancellation};
 
-use super::body::{ClientGuard, Kind, PermitBody};
+use super::body::{ClientGuard, PermitBody};
 use super::concurrency::MemoryBudget;
 use super::concurrency::{Concurrency, PrincipalPermits};
 use super::connections::ConnectionPlace;
@@ -35,7 +35,7 @@ use super::{
 };
 use crate::client::UnreadResults;
 use crate::messages::{self, Flaw};
-use crate::params;
+use crate::methods::{self, Kind};
 use crate::strict;
 
 /// Memory that handling a request takes besides its message.
@@ -219,20 +219,20 @@ impl<H: ServerHandler> Guard<H> {
         }
         let mut permits_held = vec![Arc::new(permits.message()?)];
         let mut memory = self.read.hold(&permits.read, 0)?;
-        let bytes = body::read(&parts.headers, body, &self.settings.limits, &mut memory).await?;
-        let kind = body::kind(&bytes)?;
+        let mut bytes =
+            body::read(&parts.headers, body, &self.settings.limits, &mut memory).await?;
+        let (kind, size) = body::kind(&bytes)?;
         if kind == Kind::Initialize {
             client_headers::start_over(&mut parts.headers);
         }
         if kind == Kind::Batch {
-            // Each message of the list is counted separately. Only the memory of the list itself is
-            // held here.
-            let cost = messages::scan(&bytes).cost(true);
+            // Each of its messages is counted alone; only the list's own memory is held here.
+            let cost = messages::scan(&bytes).cost(size);
             cost.map_err(|flaw| HttpRejection::TooComplex(flaw.to_string()))?;
             return self.batch(caller, (permits, unread), parts, &bytes).await;
         }
         // Its cost is counted before rmcp parses it.
-        let cost = messages::scan(&bytes).cost(kind == Kind::Call);
+        let cost = messages::scan(&bytes).cost(size);
         let cost = cost.map_err(|flaw| match flaw {
             Flaw::Bytes(most) => HttpRejection::TooLarge(most),
             flaw => HttpRejection::TooComplex(flaw.to_string()),
@@ -245,9 +245,8 @@ impl<H: ServerHandler> Guard<H> {
                 checked.map_err(HttpRejection::Malformed)?;
             }
         }
-        let mut bytes = bytes;
         if kind != Kind::Other
-            && let Some(mended) = params::mended(&bytes).map_err(HttpRejection::Params)?
+            && let Some(mended) = methods::mended(&bytes).map_err(HttpRejection::Params)?
         {
             bytes = mended.into();
         }

@@ -8,11 +8,12 @@ use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderValue, StatusCode};
+use rmcp::model::ErrorData;
 use serde_json::{Value, json};
 use toolward_support::report::{Code, codes};
 
 use super::Refusal;
-use crate::params::NotAnObject;
+use crate::methods::PARAMS_INVALID;
 use crate::strict::Malformed;
 
 /// JSON-RPC: not valid JSON.
@@ -27,7 +28,7 @@ const RETRY_AFTER_DELAY: Duration = Duration::from_secs(1);
 
 codes! {
     /// Why a request is rejected.
-    #[derive(Debug, Clone, PartialEq, Eq)]
+    #[derive(Debug, Clone, PartialEq)]
     pub(super) enum HttpRejection: Error {
         NoHost = "host-missing", "expected one `Host` header with the server's name";
         Host = "host-not-allowed",
@@ -46,7 +47,7 @@ codes! {
             ("expected a body of at most {limit} bytes");
         TooComplex(expected: String) = "message-too-complex", ("{expected}");
         Malformed(malformed: Malformed) -> (malformed.code()), ("{}", malformed.message());
-        Params(wrong: NotAnObject) -> (wrong.code()), ("{}", wrong.message());
+        Params(error: ErrorData) -> (PARAMS_INVALID), ("{}", error.message);
         TooSlow = "body-too-slow", "the body did not arrive in time";
         Broken = "body-broken", "the body ended before it was whole";
         TooMany(what: &'static str) = "too-many-requests", "too many requests or connections at once; retry when one has ended",
@@ -95,11 +96,11 @@ impl HttpRejection {
             Self::NotJson => PARSE_ERROR,
             Self::NoMessage(_) | Self::TooComplex(_) | Self::Protocol(..) => INVALID_REQUEST,
             Self::Malformed(malformed) => malformed.of_message().code.0,
-            Self::Params(wrong) => wrong.error().code.0,
+            Self::Params(error) => error.code.0,
             _ => SERVER_ERROR,
         };
         let data = match self {
-            Self::Params(wrong) => wrong.error().data.unwrap_or_default(),
+            Self::Params(error) => error.data.clone().unwrap_or_default(),
             _ => json!({ "code": self.code() }),
         };
         json!({

@@ -14,7 +14,7 @@ use toolward_support::search::{SearchDocument, SearchIndex};
 
 use super::{holds, name_of, reference};
 use crate::catalogue::{Blocked, Found, ListedTool, ToolListing};
-use crate::params::invalid_input;
+use crate::methods::invalid_input;
 use crate::principal::Principal;
 
 /// Results of a search by default, and at most.

@@ -1,4 +1,4 @@
-//! Dispatches requests.
+//! Announces what the server has, and dispatches requests.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,10 +7,11 @@ use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
     CustomResult, DiscoverResult, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SetLevelRequestParams,
-    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use toolward_host::{CallError, ErrorClass, ErrorCode};
@@ -20,12 +21,35 @@ use super::Connection;
 use crate::call;
 use crate::catalogue::Found;
 use crate::client::Client;
-use crate::params::{self, Unreadable};
+use crate::methods;
+use crate::principal::Principal;
 use crate::result;
 use crate::revision::Revision;
 
 /// The most resources that one subscription may name.
 const MAX_SUBSCRIPTIONS: usize = 256;
+
+impl Connection {
+    /// The server as a client sees it. The instructions count for the principal.
+    fn config(&self, principal: Option<&Principal>) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_completions()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
+        let mut implementation = Implementation::new("toolward", env!("CARGO_PKG_VERSION"));
+        implementation.title = Some("Toolward".to_owned());
+        ServerConfig::new(capabilities)
+            .with_server_info(implementation)
+            .with_instructions(self.features().instructions(principal))
+    }
+}
 
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
@@ -193,12 +217,9 @@ impl ServerHandler for Connection {
         mut context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let stateless = stateless(&context);
-        let (call, wrong) = match params::unreadable(request, stateless) {
-            Unreadable::Call(call, wrong) => (call, wrong),
-            Unreadable::Fault(error) => return Err(error),
-        };
+        let (call, wrong) = methods::unreadable(request, stateless)?;
         context.extensions.insert(wrong);
-        let result = match self.call_tool(*call, context).await? {
+        let result = match self.call_tool(call, context).await? {
             CallToolResponse::Complete(result) => serde_json::to_value(result),
             CallToolResponse::InputRequired(result) => serde_json::to_value(result),
             _ => return Err(ErrorData::internal_error("unexpected kind of result", None)),

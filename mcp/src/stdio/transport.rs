@@ -7,41 +7,28 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use bytes::BytesMut;
-use rmcp::model::{
-    ClientNotification, ClientRequest, ErrorData, JsonRpcMessage, RequestId, ServerResult,
-};
-use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::model::{ClientNotification, ClientRequest, ErrorData, JsonRpcMessage, ServerResult};
+use rmcp::service::RoleServer;
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::{JsonRpcMessageCodec, JsonRpcMessageCodecError};
-use serde::Serialize;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Decoder as _;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use toolward_host::{Cancellation, SharedCancellation};
-use toolward_support::json;
 
-use super::batches::{Batches, Collected};
+use super::answers::{Answers, Incoming, Outgoing};
+use super::batches::Batches;
 use super::lines::{self, InputLine, Lines};
 use super::read_ahead::{CallThreads, ReadAhead};
 use super::writer::LineWriter;
 use crate::call::OthersOpen;
 use crate::client::UnreadResults;
-use crate::messages::{self, Flaw, MAX_BATCH_MESSAGES, MAX_MESSAGE_BYTES, Scan};
+use crate::messages::{self, Flaw, LARGE, MAX_BATCH_MESSAGES, MAX_MESSAGE_BYTES};
+use crate::methods::{self, Kind};
 use crate::open_requests::{OpenRequests, invalid, is_too_long, too_many};
-use crate::params;
 use crate::revision::Revision;
 use crate::strict::{self, Malformed};
-
-/// While so many bytes wait to be read by the client, errors without an id are dropped.
-/// A client can't tell which of its lines such an error answers, so a flood of bad
-/// lines must neither fill the queue nor keep good messages from being read.
-const MAX_QUEUED_FOR_UNADDRESSED: usize = 64 << 10;
-/// Room for a line that is being made: most answers fit without growing it.
-const LINE_CAPACITY_BYTES: usize = 2 << 10;
-
-type Incoming = RxJsonRpcMessage<RoleServer>;
-type Outgoing = TxJsonRpcMessage<RoleServer>;
 
 /// Lines of messages, in and out.
 pub(super) struct StdioTransport<R, W> {
@@ -55,10 +42,9 @@ pub(super) struct StdioTransport<R, W> {
 struct Messages<R, W> {
     lines: Lines<R>,
     codec: JsonRpcMessageCodec<Incoming>,
-    writer: LineWriter<W>,
+    answers: Answers<W>,
     open: OpenRequests,
     read_ahead: ReadAhead,
-    batches: Batches,
     /// Whether the negotiated revision has lists of messages.
     has_batches: bool,
 }
@@ -74,10 +60,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
             messages: Messages {
                 lines: Lines::new(input, MAX_MESSAGE_BYTES),
                 codec: JsonRpcMessageCodec::new(),
-                writer: LineWriter::to(output),
+                answers: Answers {
+                    writer: LineWriter::to(output),
+                    batches: Batches::default(),
+                },
                 open: OpenRequests::default(),
                 read_ahead: ReadAhead::of(threads),
-                batches: Batches::default(),
                 has_batches: false,
             },
             server_shutdown: shutdown.clone(),
@@ -91,7 +79,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         unread: Option<UnreadResults>,
         server_shutdown: CancellationToken,
     ) -> Self {
-        self.messages.writer = self.messages.writer.counting(unread);
+        self.messages.answers.writer = self.messages.answers.writer.counting(unread);
         self.server_shutdown = server_shutdown;
         self
     }
@@ -103,7 +91,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
         match line {
             InputLine::Whole(line) if self.has_batches && messages::is_list(&line) => {
                 if let Err(error) = self.list(&line) {
-                    self.refuse(None, error);
+                    self.answers.refuse(None, error);
                 }
                 None
             }
@@ -114,31 +102,27 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
     /// Starts to read a list of messages.
     fn list(&mut self, line: &[u8]) -> Result<(), ErrorData> {
         let scan = messages::scan(line);
-        scan.cost(true)
+        scan.cost(LARGE)
             .map_err(|flaw| invalid(flaw.to_string(), flaw.code()))?;
-        let items = messages::items(line).ok_or_else(|| {
-            let data = json!({ "code": "not-json" });
-            ErrorData::parse_error("expected JSON", Some(data))
-        })?;
+        let items = messages::items(line).ok_or_else(not_json)?;
         if items.is_empty() || items.len() > MAX_BATCH_MESSAGES {
             let message = format!("expected a list of 1 to {MAX_BATCH_MESSAGES} messages");
             return Err(invalid(message, "no-message"));
         }
-        self.batches.read(items.into_iter().map(BytesMut::from));
+        let items = items.into_iter().map(BytesMut::from);
+        self.answers.batches.read(items);
         Ok(())
     }
 
     /// The next message of the list that is being read.
     fn next_of_list(&mut self) -> Option<Incoming> {
-        while let Some(line) = self.batches.next() {
+        while let Some(line) = self.answers.batches.next() {
             let message = self.message(InputLine::Whole(line));
+            let answers = &mut self.answers;
             if let Some(JsonRpcMessage::Request(request)) = &message {
-                self.batches.opened(&request.id);
+                answers.batches.opened(&request.id);
             }
-            if let Some(line) = self.batches.end_of_list() {
-                // Queued; not waited for.
-                let _ = self.writer.write(line);
-            }
+            answers.writer.queue(answers.batches.end_of_list());
             if message.is_some() {
                 return message;
             }
@@ -149,37 +133,24 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
     /// Parses the message of a line. Answers it here and returns `None` if it is
     /// rejected.
     fn message(&mut self, line: InputLine) -> Option<Incoming> {
-        let (mut line, found) = match line {
-            InputLine::Whole(line) => {
-                let scan = messages::scan(&line);
-                let is_call = scan.is_call();
-                let found = scan.cost(is_call).map_err(|flaw| flawed(flaw, &scan));
-                let found = found.map(|cost| (cost, asked(&scan), is_call));
-                (line, found)
-            }
-            InputLine::TooLong(start) => {
-                let scan = messages::scan(&start);
-                let flaw = Flaw::Bytes(MAX_MESSAGE_BYTES);
-                let error = invalid(flaw.to_string(), flaw.code());
-                let outcome = match scan.id() {
-                    Some(id) if scan.is_seen_to_answer() => Flawed::failed(id, error),
-                    _ => Flawed::Answered(asked(&scan), error),
-                };
-                (BytesMut::new(), Err(outcome))
-            }
+        let (mut line, is_whole) = match line {
+            InputLine::Whole(line) => (line, true),
+            InputLine::TooLong(start) => (start, false),
         };
-        let (cost, id, is_call) = match found {
-            Ok(found) => found,
-            Err(Flawed::Passed(message)) => return Some(*message),
-            Err(Flawed::Ignored) => return None,
-            Err(Flawed::Answered(id, error)) => {
-                self.refuse(id, error);
-                return None;
-            }
+        let scan = messages::scan(&line);
+        let (kind, size, ..) = methods::named(scan.method());
+        let cost = match is_whole {
+            true => scan.cost(size),
+            false => Err(Flaw::Bytes(MAX_MESSAGE_BYTES)),
         };
-        let call = match is_call {
-            true => lines::read_call(&line),
-            false => None,
+        let cost = match cost {
+            Ok(cost) => cost,
+            Err(flaw) => return self.answers.refuse_flawed(flaw, &scan, is_whole),
+        };
+        let id = scan.request_id();
+        let call = match kind {
+            Kind::Call => lines::read_call(&line),
+            _ => None,
         };
         let mut malformed = None;
         let decoded = match call {
@@ -187,11 +158,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
             None => {
                 malformed = strict::check(&line).err();
                 if id.is_some() {
-                    match params::mended(&line) {
+                    match methods::mended(&line) {
                         Ok(None) => {}
                         Ok(Some(mended)) => line = mended.as_slice().into(),
-                        Err(wrong) => {
-                            self.refuse(id, wrong.error());
+                        Err(error) => {
+                            self.answers.refuse(id, error);
                             return None;
                         }
                     }
@@ -211,13 +182,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
             Ok(None) => None,
             Err(JsonRpcMessageCodecError::Serde(error)) if error.is_data() || error.is_io() => {
                 let message = "expected a message of JSON-RPC 2.0, with each member once";
-                self.refuse(id, invalid(message, "no-message"));
+                self.answers.refuse(id, invalid(message, "no-message"));
                 None
             }
             Err(error) => {
                 tracing::debug!(%error, "a line is not JSON");
-                let data = json!({ "code": "not-json" });
-                self.refuse(id, ErrorData::parse_error("expected JSON", Some(data)));
+                self.answers.refuse(id, not_json());
                 None
             }
         }
@@ -239,7 +209,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
                     call.extensions.insert(malformed);
                     return self.admitted(message, cost);
                 }
-                self.refuse(Some(request.id.clone()), malformed.of_message());
+                self.answers
+                    .refuse(Some(request.id.clone()), malformed.of_message());
             }
             JsonRpcMessage::Response(response) => {
                 let id = Some(response.id.clone());
@@ -265,13 +236,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
                 // A client that cancels or disconnects is seen here: what else cancels a call is the server's end.
                 let cancellation =
                     is_call.then(|| SharedCancellation::unless_set(Cancellation::Shutdown));
-                let opened = match self.batches.has_room() {
+                let opened = match self.answers.batches.has_room() {
                     true => self.open.begin(&request.id, cost, cancellation.clone()),
                     false => Err(too_many()),
                 };
                 if let Err(error) = opened {
                     let id = Some(&request.id).filter(|id| !is_too_long(id));
-                    self.refuse(id.cloned(), error);
+                    self.answers.refuse(id.cloned(), error);
                     return None;
                 }
                 if let (ClientRequest::CallToolRequest(call), Some(cancellation)) =
@@ -289,10 +260,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
                     && let Some(id) = &cancelled.params.request_id
                 {
                     self.open.cancelled(id);
-                    if let Some(line) = self.batches.cancelled(id) {
-                        // Queued; not waited for.
-                        let _ = self.writer.write(line);
-                    }
+                    let answers = &mut self.answers;
+                    answers.writer.queue(answers.batches.cancelled(id));
                 }
             }
             _ => {}
@@ -306,7 +275,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
             if let Some(message) = self.next_of_list() {
                 return Some(message);
             }
-            self.writer.below_backpressure().await;
+            self.answers.writer.below_backpressure().await;
             self.read_ahead.ready(self.open.calls()).await;
             match self.lines.next().await {
                 Ok(Some(line)) => {
@@ -322,94 +291,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
             }
         }
     }
-
-    fn refuse(&mut self, id: Option<RequestId>, error: ErrorData) {
-        tracing::debug!(?id, %error, "a message was refused");
-        if id.is_none() && self.writer.queued_bytes() >= MAX_QUEUED_FOR_UNADDRESSED {
-            return;
-        }
-        if let Ok(line) = refusal(id.as_ref(), &error)
-            && let Collected::Alone(line) = self.batches.refused(line)
-        {
-            // Queued; not waited for.
-            let _ = self.writer.write(line);
-        }
-    }
-
-    /// Takes an answer, to a request of a list or not.
-    fn collected(&mut self, id: &RequestId, mut answer: Vec<u8>) -> io::Result<Collected> {
-        if self.batches.contains(id) {
-            let kept = self.batches.kept_bytes_with(answer.len());
-            // The line of the list is written in any case: what is kept of it has to have room from the start.
-            if !kept.is_some_and(|bytes| self.writer.has_room(bytes)) {
-                answer = refusal(Some(id), &dropped())?;
-            }
-        }
-        Ok(self.batches.answered(id, answer))
-    }
 }
 
-fn dropped() -> ErrorData {
-    ErrorData::internal_error(
-        "the answer was dropped: too many others wait to be read",
-        None,
-    )
-}
-
-fn refusal(id: Option<&RequestId>, error: &ErrorData) -> io::Result<Vec<u8>> {
-    line(&Refusal {
-        jsonrpc: "2.0",
-        id,
-        error,
-    })
-}
-
-/// An error that answers a message. JSON-RPC 2.0 section 5 wants a null `id` where the
-/// request's can't be told; the library's own type would leave the member out.
-#[derive(Serialize)]
-struct Refusal<'a> {
-    jsonrpc: &'static str,
-    id: Option<&'a RequestId>,
-    error: &'a ErrorData,
-}
-
-/// What a message that is not parsed leads to.
-enum Flawed {
-    /// The question that it answers has failed.
-    Passed(Box<Incoming>),
-    /// It was a notification.
-    Ignored,
-    /// It is answered, by its id if that is known.
-    Answered(Option<RequestId>, ErrorData),
-}
-
-impl Flawed {
-    fn failed(id: RequestId, error: ErrorData) -> Self {
-        Self::Passed(Box::new(Incoming::error(error, Some(id))))
-    }
-}
-
-fn flawed(flaw: Flaw, scan: &Scan<'_>) -> Flawed {
-    let error = invalid(flaw.to_string(), flaw.code());
-    match scan.id() {
-        Some(id) if scan.is_answer() => Flawed::failed(id, error),
-        None if !scan.is_answer() && !scan.has_id() => Flawed::Ignored,
-        id => Flawed::Answered(id, error),
-    }
-}
-
-/// The id of what is certainly a request. An answer's id is one of the server's.
-fn asked(scan: &Scan<'_>) -> Option<RequestId> {
-    match scan.is_answer() {
-        true => None,
-        false => scan.id(),
-    }
-}
-
-fn line(message: &impl Serialize) -> io::Result<Vec<u8>> {
-    let mut line = json::write(Vec::with_capacity(LINE_CAPACITY_BYTES), message)?;
-    line.push(b'\n');
-    Ok(line)
+fn not_json() -> ErrorData {
+    let data = json!({ "code": "not-json" });
+    ErrorData::parse_error("expected JSON", Some(data))
 }
 
 impl<R, W> Transport<RoleServer> for StdioTransport<R, W>
@@ -437,29 +323,9 @@ where
         if let Some(id) = &answered {
             self.messages.open.answered(id);
         }
-        // Text takes less than the values that it was made of.
-        let line = line(&item).and_then(|line| match &answered {
-            Some(id) => self.messages.collected(id, line),
-            None => Ok(Collected::Alone(line)),
-        });
-        let written = line.map(|line| match line {
-            Collected::Kept => Ok(None),
-            Collected::Line(line) => Ok(Some(self.messages.writer.write(line))),
-            Collected::Alone(line) if self.messages.writer.has_room(line.len()) => {
-                Ok(Some(self.messages.writer.write(line)))
-            }
-            Collected::Alone(_) => {
-                if let Some(id) = answered
-                    && let Ok(line) = refusal(Some(&id), &dropped())
-                {
-                    // Queued; not waited for.
-                    let _ = self.messages.writer.write(line);
-                }
-                Err(io::ErrorKind::QuotaExceeded)
-            }
-        });
+        let written = self.messages.answers.send(&item, answered.as_ref());
         async move {
-            match written?? {
+            match written? {
                 Some(written) => written.done().await,
                 None => Ok(()),
             }
@@ -499,10 +365,8 @@ where
             messages.open.disconnected();
         }
         // The rest of a list is not read either: the answers to its start wait for nothing else.
-        if let Some(line) = messages.batches.stop_reading() {
-            // Queued; not waited for.
-            let _ = messages.writer.write(line);
-        }
+        let answers = &mut messages.answers;
+        answers.writer.queue(answers.batches.stop_reading());
         // What calls report still goes out. This is asked again after each answer.
         match messages.open.is_empty() {
             true => None,
@@ -512,11 +376,9 @@ where
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         // Calls that did not end hold up no answer to others of their list.
-        for line in self.messages.batches.end() {
-            // Queued; not waited for.
-            let _ = self.messages.writer.write(line);
-        }
-        self.messages.writer.end().await;
+        let answers = &mut self.messages.answers;
+        answers.writer.queue(answers.batches.end());
+        answers.writer.end().await;
         Ok(())
     }
 }

@@ -161,6 +161,11 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
         }
     }
 
+    /// Writes lines without waiting for them.
+    pub(super) fn queue(&self, lines: impl IntoIterator<Item = Vec<u8>>) {
+        lines.into_iter().for_each(|line| drop(self.write(line)));
+    }
+
     /// Waits until the queue is short enough to read further requests.
     pub(super) async fn below_backpressure(&self) {
         while self.waiting.bytes.load(Ordering::Relaxed) >= BACKPRESSURE_BYTES {

@@ -1,6 +1,6 @@
-//! Parameters of a form that the protocol does not have. Clients send an empty list for an empty object, which is
-//! taken as one. Anything else gets an error that names the place: the protocol library would answer that the method
-//! does not exist, and clients then stop using it.
+//! The methods of the server, and requests whose parameters have a form that the protocol does not have. Clients send
+//! an empty list for an empty object, which is taken as one. Anything else gets an error that names the place: the
+//! protocol library would answer that the method does not exist, and clients then stop using it.
 
 use std::fmt;
 
@@ -8,101 +8,12 @@ use rmcp::model::{CallToolRequestParams, CustomRequest, ErrorData};
 use serde_json::{Value, json};
 use toolward_host::{CallError, ErrorClass, ErrorCode};
 
-use crate::messages;
+use crate::messages::{self, LARGE, MessageSize, SMALL};
 use crate::strict;
-
-/// The stable code of a request whose parameters have the wrong form.
-const CODE: &str = "params-invalid";
-
-/// What is in a place for an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Absent,
-    Object,
-    EmptyList,
-    Other,
-}
-
-impl Place {
-    fn of(value: Option<&[u8]>) -> Self {
-        match value {
-            None | Some(b"null") => Self::Absent,
-            Some([b'{', ..]) => Self::Object,
-            Some(list @ [b'[', ..])
-                if messages::items(list).is_some_and(|items| items.is_empty()) =>
-            {
-                Self::EmptyList
-            }
-            Some(_) => Self::Other,
-        }
-    }
-}
-
-/// Parameters, or their `_meta`, that are not an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NotAnObject {
-    /// JSON pointer into the message.
-    path: &'static str,
-}
-
-impl NotAnObject {
-    /// The stable code.
-    pub(crate) fn code(self) -> &'static str {
-        CODE
-    }
-
-    /// What was expected.
-    pub(crate) fn message(self) -> String {
-        format!("expected an object at `{}`", self.path)
-    }
-
-    /// The error of the protocol.
-    pub(crate) fn error(self) -> ErrorData {
-        invalid(self.message(), self.path)
-    }
-}
-
-/// The message with `{}` for an empty list in place of its parameters or of a tool's or prompt's arguments; `None` if
-/// it has none.
-///
-/// # Errors
-///
-/// [`NotAnObject`]. What is not JSON has no error here: parsing the message reports it.
-pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, NotAnObject> {
-    let params = messages::scan(message).member("params");
-    let inner = messages::scan(params.unwrap_or_default());
-    let [params, arguments, meta] = match Place::of(params) {
-        Place::Object => [
-            Place::Object,
-            Place::of(inner.member("arguments")),
-            Place::of(inner.member("_meta")),
-        ],
-        other => [other, Place::Absent, Place::Absent],
-    };
-    let is_json = || strict::check(message) != Ok(false);
-    let path = match (params, arguments, meta) {
-        (Place::Other, ..) if is_json() => return Err(NotAnObject { path: "/params" }),
-        (_, _, Place::Other | Place::EmptyList) if is_json() => {
-            return Err(NotAnObject {
-                path: "/params/_meta",
-            });
-        }
-        (Place::EmptyList, ..) => "/params",
-        (_, Place::EmptyList, _) => "/params/arguments",
-        _ => return Ok(None),
-    };
-    let Ok(mut value) = serde_json::from_slice::<Value>(message) else {
-        return Ok(None);
-    };
-    if let Some(place) = value.pointer_mut(path) {
-        *place = json!({});
-    }
-    Ok(Some(value.to_string().into_bytes()))
-}
 
 /// What a member of the parameters must be.
 #[derive(Clone, Copy)]
-enum Expected {
+pub(crate) enum Expected {
     Text,
     Object,
     /// One of these texts.
@@ -138,18 +49,57 @@ const COMPLETED: &[Member] = &[
 ];
 const NOTIFICATIONS: &[Member] = &[("/notifications", Expected::Object, true)];
 
-/// The members of a method's parameters that the server reads; `None` of a method that it does not have.
-fn members(method: &str) -> Option<&'static [Member]> {
-    Some(match method {
-        "tools/call" | "prompts/get" => NAMED,
-        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => URI,
-        "logging/setLevel" => LEVEL,
-        "completion/complete" => COMPLETED,
-        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => CURSOR,
-        "subscriptions/listen" => NOTIFICATIONS,
-        "ping" | "server/discover" | "initialize" => &[],
-        _ => return None,
-    })
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A call of a tool.
+    Call,
+    /// The start of a session.
+    Initialize,
+    /// Another request that is answered when its work is done.
+    Request,
+    /// A request whose answer is a stream without end.
+    Listen,
+    /// An answer, a notification or a cancellation.
+    Other,
+    /// A list of messages.
+    Batch,
+}
+
+/// When the server has a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Served {
+    Always,
+    /// Revision 2026-07-28 has removed it (SEP-2575).
+    InSessions,
+    Never,
+}
+
+/// A method: what a request of it is, how large its message may be, when the server has it, and the members of its
+/// parameters that the server reads.
+type Method = (Kind, MessageSize, Served, &'static [Member]);
+
+/// The table of methods.
+pub(crate) fn named(method: &[u8]) -> Method {
+    use Served::{Always, InSessions};
+    match method {
+        b"tools/call" => (Kind::Call, LARGE, Always, NAMED),
+        b"prompts/get" => (Kind::Request, SMALL, Always, NAMED),
+        b"resources/read" => (Kind::Request, SMALL, Always, URI),
+        b"resources/subscribe" => (Kind::Request, SMALL, InSessions, URI),
+        b"resources/unsubscribe" => (Kind::Request, SMALL, InSessions, URI),
+        b"logging/setLevel" => (Kind::Request, SMALL, InSessions, LEVEL),
+        b"completion/complete" => (Kind::Request, SMALL, Always, COMPLETED),
+        b"tools/list" => (Kind::Request, SMALL, Always, CURSOR),
+        b"prompts/list" => (Kind::Request, SMALL, Always, CURSOR),
+        b"resources/list" => (Kind::Request, SMALL, Always, CURSOR),
+        b"resources/templates/list" => (Kind::Request, SMALL, Always, CURSOR),
+        b"subscriptions/listen" => (Kind::Listen, SMALL, Always, NOTIFICATIONS),
+        b"initialize" => (Kind::Initialize, SMALL, InSessions, &[]),
+        b"server/discover" => (Kind::Request, SMALL, Always, &[]),
+        b"ping" => (Kind::Request, SMALL, Always, &[]),
+        _ => (Kind::Request, SMALL, Served::Never, &[]),
+    }
 }
 
 impl Expected {
@@ -174,38 +124,76 @@ impl fmt::Display for Expected {
     }
 }
 
-/// What a request is that the protocol library could not read.
-pub(crate) enum Unreadable {
-    /// A tool's call whose arguments are not an object. It ends with a result, which a model can read.
-    Call(Box<CallToolRequestParams>, WrongArguments),
-    /// A request of a known method, or of an unknown one.
-    Fault(ErrorData),
+/// The stable code of a request whose parameters have the wrong form.
+pub(crate) const PARAMS_INVALID: &str = "params-invalid";
+
+/// The message with `{}` for an empty list in place of its parameters or of a tool's or prompt's arguments; `None` if
+/// it has none.
+///
+/// # Errors
+///
+/// Parameters, or their `_meta`, that are not an object. What is not JSON has no error here: parsing the message
+/// reports it.
+pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, ErrorData> {
+    let params = messages::scan(message).member("params");
+    let inner = messages::scan(params.unwrap_or_default());
+    let not_an_object = |path| match strict::check(message) {
+        Ok(false) => Ok(None),
+        _ => Err(invalid(format!("expected an object at `{path}`"), path)),
+    };
+    let path = if is_empty_list(params) {
+        "/params"
+    } else if !may_be_object(params) {
+        return not_an_object("/params");
+    } else if !may_be_object(inner.member("_meta")) {
+        return not_an_object("/params/_meta");
+    } else if is_empty_list(inner.member("arguments")) {
+        "/params/arguments"
+    } else {
+        return Ok(None);
+    };
+    let Ok(mut value) = serde_json::from_slice::<Value>(message) else {
+        return Ok(None);
+    };
+    if let Some(place) = value.pointer_mut(path) {
+        *place = json!({});
+    }
+    Ok(Some(value.to_string().into_bytes()))
+}
+
+fn may_be_object(value: Option<&[u8]>) -> bool {
+    matches!(value, None | Some(b"null" | [b'{', ..]))
+}
+
+fn is_empty_list(value: Option<&[u8]>) -> bool {
+    let list = value.filter(|value| messages::is_list(value));
+    list.and_then(messages::items)
+        .is_some_and(|items| items.is_empty())
 }
 
 /// Why a call ends that has arguments which are not an object. A call finds it in its extensions.
 #[derive(Debug, Clone)]
 pub(crate) struct WrongArguments(pub(crate) CallError);
 
-/// Methods that revision 2026-07-28 has removed (SEP-2575).
-const REMOVED: [&str; 4] = [
-    "initialize",
-    "logging/setLevel",
-    "resources/subscribe",
-    "resources/unsubscribe",
-];
-
-/// Finds what is wrong with a request that the protocol library could not read. A `stateless` server has no session, and
-/// none of the methods that need one.
-pub(crate) fn unreadable(request: CustomRequest, stateless: bool) -> Unreadable {
+/// Reads a request that the protocol library could not read: a tool's call whose arguments are not an object. It ends
+/// with a result, which a model can read.
+///
+/// # Errors
+///
+/// What is wrong with any other request. A `stateless` server has no session, and none of the methods that need one.
+pub(crate) fn unreadable(
+    request: CustomRequest,
+    stateless: bool,
+) -> Result<(CallToolRequestParams, WrongArguments), ErrorData> {
     let CustomRequest { method, params, .. } = request;
-    let is_removed = stateless && REMOVED.contains(&method.as_str());
-    let Some(members) = members(&method).filter(|_| !is_removed) else {
-        return Unreadable::Fault(ErrorData::new(
+    let (kind, _, served, members) = named(method.as_bytes());
+    if served == Served::Never || (stateless && served == Served::InSessions) {
+        return Err(ErrorData::new(
             rmcp::model::ErrorCode::METHOD_NOT_FOUND,
             method,
             None,
         ));
-    };
+    }
     let mut params = params.unwrap_or_default();
     let wrong = members.iter().find_map(|&(path, expected, required)| {
         let value = params.pointer(path).filter(|value| !value.is_null());
@@ -216,14 +204,14 @@ pub(crate) fn unreadable(request: CustomRequest, stateless: bool) -> Unreadable 
         }
     });
     let Some((path, expected, found)) = wrong else {
-        return Unreadable::Fault(invalid(
+        return Err(invalid(
             format!("the parameters do not have the form that `{method}` takes"),
             "/params",
         ));
     };
     let name = path.trim_start_matches('/').replace('/', ".");
     let message = format!("expected `{name}` to be {expected}, found {found}");
-    if (method.as_str(), path) == ("tools/call", "/arguments") {
+    if (kind, path) == (Kind::Call, "/arguments") {
         if let Some(members) = params.as_object_mut() {
             members.shift_remove("arguments");
         }
@@ -231,10 +219,10 @@ pub(crate) fn unreadable(request: CustomRequest, stateless: bool) -> Unreadable 
             let hint = "send the arguments as one JSON object, not as text or as a list";
             let error = invalid_input(message, hint);
             let error = error.with_cause(json!({ "path": "/params/arguments" }));
-            return Unreadable::Call(Box::new(call), WrongArguments(error));
+            return Ok((call, WrongArguments(error)));
         }
     }
-    Unreadable::Fault(invalid(message, &format!("/params{path}")))
+    Err(invalid(message, &format!("/params{path}")))
 }
 
 /// An input that does not match its schema.
@@ -244,7 +232,10 @@ pub(crate) fn invalid_input(message: impl Into<String>, hint: impl Into<String>)
 }
 
 fn invalid(message: String, path: &str) -> ErrorData {
-    ErrorData::invalid_params(message, Some(json!({ "code": CODE, "path": path })))
+    ErrorData::invalid_params(
+        message,
+        Some(json!({ "code": PARAMS_INVALID, "path": path })),
+    )
 }
 
 fn found(value: Option<&Value>) -> &'static str {
@@ -302,7 +293,7 @@ mod tests {
         ] {
             let message = json!({"id": 1, "method": "ping", "params": params}).to_string();
             let wrong = mended(message.as_bytes()).unwrap_err();
-            assert_eq!(wrong.error().data.unwrap()["path"], path, "{message}");
+            assert_eq!(wrong.data.unwrap()["path"], path, "{message}");
         }
     }
 
@@ -329,31 +320,25 @@ mod tests {
             ),
             ("tools/list", json!({"cursor": 1}), "/params/cursor"),
         ] {
-            let Unreadable::Fault(error) =
-                unreadable(CustomRequest::new(method, Some(params)), false)
-            else {
-                panic!("{method}");
-            };
+            let request = CustomRequest::new(method, Some(params));
+            let error = unreadable(request, false).unwrap_err();
             assert_eq!(error.code, rmcp::model::ErrorCode::INVALID_PARAMS);
             assert_eq!(error.data.unwrap()["path"], path, "{method}");
         }
         for (method, stateless) in [("tools/steal", false), ("logging/setLevel", true)] {
             let unknown = unreadable(CustomRequest::new(method, None), stateless);
-            let Unreadable::Fault(error) = unknown else {
-                panic!("a call");
-            };
-            assert_eq!(error.code, rmcp::model::ErrorCode::METHOD_NOT_FOUND);
+            assert_eq!(
+                unknown.unwrap_err().code,
+                rmcp::model::ErrorCode::METHOD_NOT_FOUND
+            );
         }
     }
 
     #[test]
     fn a_call_keeps_its_name_when_its_arguments_are_no_object() {
         let params = json!({"name": "a_b", "arguments": "{\"a\":1}"});
-        let Unreadable::Call(call, wrong) =
-            unreadable(CustomRequest::new("tools/call", Some(params)), false)
-        else {
-            panic!("no call");
-        };
+        let request = CustomRequest::new("tools/call", Some(params));
+        let (call, wrong) = unreadable(request, false).unwrap();
         assert_eq!(call.name, "a_b");
         assert_eq!(wrong.0.code, ErrorCode::INPUT_INVALID);
         assert!(wrong.0.message.contains("`arguments`"), "{}", wrong.0);
