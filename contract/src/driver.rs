@@ -4,6 +4,7 @@ mod check;
 mod component;
 mod exec;
 mod http;
+mod kind;
 mod mapping;
 mod parse;
 mod render;
@@ -12,7 +13,6 @@ mod response;
 mod template;
 mod without_effect;
 
-use std::fmt;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -30,6 +30,7 @@ pub use exec::Program;
 pub(crate) use exec::is_absolute;
 pub(crate) use http::header_refusal;
 pub use http::{Endpoint, HttpCall, Method, StatusError};
+pub use kind::{DriverKind, Implements};
 pub use mapping::{InputMapping, MappedInput, MappingError, Transform};
 pub use render::{HeaderPiece, RenderError, RenderErrorKind, Rendered, Values};
 pub use requirements::{Cost, CostOverride, DriverLimits, Platform};
@@ -39,135 +40,6 @@ pub use template::{BodyTemplate, SlotSource, Template, TemplatePart, TemplateSlo
 
 /// The id of a driver: the same form as a contract's.
 pub type DriverId = ToolId;
-
-/// Who has drivers of a kind.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
-    /// A DRIVER.md; every host runs them.
-    Run,
-    /// A version 1 `tools.json`, never a DRIVER.md; hosts run them.
-    Attached,
-    /// A DRIVER.md; only an executor that an application brings runs them.
-    Named,
-}
-
-/// What a driver of a kind does on a host, from least to most.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Work {
-    Nothing,
-    Requests,
-    Code,
-}
-
-/// A row of the table of kinds.
-struct KindRow {
-    name: &'static str,
-    known: Known,
-    work: Work,
-    rank: u8,
-    record: &'static str,
-}
-
-/// Declares the kinds. A row has all that differs by kind, except its fields and its executor: its word, who has such
-/// drivers, what they do, their rank, and how records describe what carries a call out.
-macro_rules! kinds {
-    ($($(#[$doc:meta])+ $kind:ident = $name:literal, $known:ident, $work:ident, $rank:literal, $record:literal;)+) => {
-        /// What kind of thing a driver is.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum DriverKind {
-            $($(#[$doc])+ $kind,)+
-        }
-
-        impl DriverKind {
-            /// All kinds.
-            pub const ALL: &[DriverKind] = &[$(DriverKind::$kind),+];
-
-            fn row(self) -> KindRow {
-                let (name, known, work, rank, record) = match self {
-                    $(Self::$kind => ($name, Known::$known, Work::$work, $rank, $record),)+
-                };
-                KindRow { name, known, work, rank, record }
-            }
-        }
-    };
-}
-
-kinds! {
-    /// A WebAssembly component.
-    Component = "component", Run, Code, 1, "wasm_component";
-    /// Requests that the host makes itself, described in DRIVER.md.
-    Http = "http", Run, Requests, 2, "http_request";
-    /// A form that a person fills in: the contract's `outputs`.
-    Form = "form", Run, Nothing, 5, "human_form";
-    /// A program of the host's machine, named by a version 1 `tools.json`.
-    Exec = "exec", Attached, Code, 4, "host_program";
-    /// AIP-30's `cli`.
-    Cli = "cli", Named, Code, 4, "unbound";
-    /// AIP-30's `mcp`.
-    Mcp = "mcp", Named, Code, 3, "unbound";
-    /// AIP-30's `sdk`.
-    Sdk = "sdk", Named, Code, 1, "unbound";
-    /// AIP-30's `builtin`.
-    Builtin = "builtin", Named, Code, 0, "unbound";
-}
-
-impl DriverKind {
-    /// Whether this host runs drivers of it.
-    pub fn is_run(self) -> bool {
-        self.row().known != Known::Named
-    }
-
-    /// Whether drivers of it are code.
-    pub fn runs_code(self) -> bool {
-        self.row().work == Work::Code
-    }
-
-    /// Its place among drivers that cost the same. AIP-30's order: inside the host, inside its process, over the network,
-    /// with a protocol on top, in a separate process; a component runs where an `sdk` would. A person is asked if nothing
-    /// else answers.
-    pub fn rank(self) -> u8 {
-        self.row().rank
-    }
-
-    /// How records describe what carries a call out.
-    pub fn record(self) -> &'static str {
-        self.row().record
-    }
-
-    /// The word in DRIVER.md or `tools.json`.
-    pub fn as_str(self) -> &'static str {
-        self.row().name
-    }
-
-    /// The kinds that a DRIVER.md may have.
-    fn declared() -> impl Iterator<Item = DriverKind> {
-        let all = DriverKind::ALL.iter().copied();
-        all.filter(|kind| kind.row().known != Known::Attached)
-    }
-
-    /// The kinds of DRIVER.md that every host runs, as a list for people.
-    pub fn run_names(conjunction: &str) -> String {
-        listed(
-            DriverKind::declared().filter(|kind| kind.is_run()),
-            conjunction,
-        )
-    }
-}
-
-/// The names of kinds for people.
-fn listed(kinds: impl Iterator<Item = DriverKind>, conjunction: &str) -> String {
-    let names: Vec<&str> = kinds.map(DriverKind::as_str).collect();
-    match names.split_last() {
-        Some((last, rest)) => format!("{} {conjunction} {last}", rest.join(", ")),
-        None => String::new(),
-    }
-}
-
-impl fmt::Display for DriverKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// A validated driver declaration.
 #[derive(Clone, Debug)]
@@ -238,60 +110,45 @@ pub struct DeniedTransport {
     pub message: String,
 }
 
-/// One entry of `implements`.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Implements {
-    /// The contract, as written: an id, or the path of its TOOL.md or of the folder that has it.
-    pub tool: String,
-    /// The contract's id; `None` for a path that leads to no contract, or that [`Driver::resolve_paths`] has not followed
-    /// yet. Such an entry binds to nothing.
-    pub tool_id: Option<ToolId>,
-    /// The versions of the contract that it serves, as npm reads ranges.
-    pub version: nodejs_semver::Range,
-    /// The same range as written.
-    pub version_text: String,
-    /// Optional inputs that it does not support.
-    pub drop_inputs: Vec<String>,
-    /// Optional outputs that it does not give.
-    pub drop_outputs: Vec<String>,
-    /// How the contract's input becomes the driver's.
-    pub mapping: InputMapping,
-    /// What a call through it costs.
-    pub cost_override: CostOverride,
-    /// Narrows the timeout for this contract.
-    pub timeout: Option<Duration>,
-    /// Replaces the retry policy for this contract.
-    pub retry: Option<Retry>,
-    /// The request to make; present exactly for [`DriverKind::Http`].
-    pub http: Option<HttpCall>,
-    /// Where the document has the placeholders of the request.
-    pub(crate) places: PlaceholderPlaces,
-    /// The program to run; present exactly for [`DriverKind::Exec`].
-    pub program: Option<Program>,
-    /// The world that its component is called in.
-    pub world: World,
-    /// The fields that only drivers of its kind have, as written, where no host runs the kind.
-    pub kind_fields: Map<String, Value>,
-    /// Everything below the entry's `metadata`, as written.
-    pub metadata: Map<String, Value>,
-    /// The place of the entry in DRIVER.md.
-    pub at: Position,
-}
-
-impl Implements {
-    /// Whether it is about the contract with an id.
-    pub fn is_of(&self, id: &str) -> bool {
-        self.tool_id.as_ref().is_some_and(|own| *own == *id)
-    }
-
-    /// The contract's id; of a path that leads nowhere, the path.
-    pub fn named(&self) -> &str {
-        self.tool_id.as_ref().map_or(&self.tool, |id| id.as_str())
-    }
-}
-
 impl Driver {
+    /// A driver that implements nothing yet.
+    pub(crate) fn new(
+        id: DriverId,
+        name: String,
+        description: String,
+        version: semver::Version,
+        kind: DriverKind,
+    ) -> Self {
+        Self {
+            id,
+            name,
+            description,
+            version,
+            kind,
+            component: None,
+            implements: Vec::new(),
+            egress: CapabilitySet::new(),
+            declares_network: false,
+            requires: Requires::default(),
+            platform: Platform::default(),
+            cost_override: CostOverride::default(),
+            timeout_override: None,
+            retry_override: None,
+            limits: DriverLimits::default(),
+            region: Vec::new(),
+            policy_tags: Vec::new(),
+            request_defaults: Map::new(),
+            hints: Map::new(),
+            auth: None,
+            health_check: None,
+            kind_fields: Map::new(),
+            metadata: Map::new(),
+            body: String::new(),
+            is_attachment: false,
+            denied: None,
+        }
+    }
+
     /// `id@major`, which identifies a driver (AIP-30, "Stable identity").
     pub fn major_id(&self) -> String {
         format!("{}@{}", self.id, self.version.major)
@@ -322,7 +179,7 @@ impl Driver {
     ) -> Vec<(String, Position)> {
         let mut missing = Vec::new();
         for entry in &mut self.implements {
-            if !parse::is_path(&entry.tool) {
+            if !kind::is_path(&entry.tool) {
                 continue;
             }
             match id_at(&entry.tool) {
@@ -346,5 +203,18 @@ impl Driver {
     /// contract's.
     pub fn retry(&self, tool: &Tool, entry: &Implements) -> Option<Retry> {
         entry.retry.or(self.retry_override).or(tool.retry)
+    }
+
+    /// What a call of `tool` through `entry` costs: each part is the entry's, else the driver's, else the contract's.
+    pub fn cost(&self, tool: &Tool, entry: &Implements) -> Cost {
+        let (entry, driver) = (&entry.cost_override, &self.cost_override);
+        let units = entry.cost_units_per_call.or(driver.cost_units_per_call);
+        let currency = entry.currency.as_ref().or(driver.currency.as_ref());
+        let class = entry.cost_class.or(driver.cost_class);
+        Cost {
+            units_per_call: units,
+            currency: currency.cloned(),
+            class: class.unwrap_or(tool.cost_class),
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! A program of the host's machine, as a version 1 index names it. Runs nothing: whether and how it
 //! is run is the operator's to say.
 
+use serde::Serialize;
+
 /// Programs that run what their arguments or their input tell them: such a name does not identify a program.
 /// Each word stands for all names that start with it and continue with another character than a letter,
 /// such as `python3.12` and `ssh-keygen`.
@@ -21,7 +23,7 @@ const MAX_ARGUMENTS: usize = 64;
 const MAX_ARGUMENT_BYTES: usize = 4096;
 
 /// The program that carries a tool out, and its arguments after the path of the input.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Program {
     /// The absolute path.

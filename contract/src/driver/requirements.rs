@@ -7,14 +7,20 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Driver, Implements, Work};
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::json::MAX_SAFE_INTEGER;
 use crate::shared::{self, scopes};
 use crate::source::{FieldReader, MappingReader};
 use crate::terms::CostClass;
-use crate::tool::Tool;
+
+/// What a driver of a kind does on a host, from least to most.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Work {
+    Nothing,
+    Requests,
+    Code,
+}
 
 /// Declares the limits that a driver may ask for. A row: its meaning, its key below `limits`, and what a driver must do for
 /// it to have an effect.
@@ -156,21 +162,6 @@ impl fmt::Display for Cost {
         match self.class {
             CostClass::Trivial => Ok(()),
             class => write!(f, ", {class}"),
-        }
-    }
-}
-
-impl Driver {
-    /// What a call of `tool` through `entry` costs: each part is the entry's, else the driver's, else the contract's.
-    pub fn cost(&self, tool: &Tool, entry: &Implements) -> Cost {
-        let (entry, driver) = (&entry.cost_override, &self.cost_override);
-        let units = entry.cost_units_per_call.or(driver.cost_units_per_call);
-        let currency = entry.currency.as_ref().or(driver.currency.as_ref());
-        let class = entry.cost_class.or(driver.cost_class);
-        Cost {
-            units_per_call: units,
-            currency: currency.cloned(),
-            class: class.unwrap_or(tool.cost_class),
         }
     }
 }
