@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 use toolward_host::confine::SystemCalls;
 use toolward_support::fields::{
-    Content, Field, FieldProblem, Fields, Node, Span, nearest, parse_toml,
+    Content, Field, FieldProblem, Fields, Node, Span, did_you_mean, parse_toml,
 };
 
 use crate::lasting_changes::{appended, inserted, replaced};
@@ -157,18 +157,6 @@ pub(crate) fn refuse_in_policy(text: &str, path: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The hint for an unknown word.
-fn did_you_mean<'k>(
-    found: &str,
-    known: impl Iterator<Item = &'k str> + Clone,
-    what: &str,
-) -> String {
-    match nearest(found, known.clone()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the {what} are: {}", known.collect::<Vec<_>>().join(", ")),
-    }
 }
 
 /// The error for a field with another value than this.
