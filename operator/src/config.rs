@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use toolward_contract::diagnostic::{self, Diagnostic, Severity};
 use toolward_host::confine::SystemCalls;
-use toolward_policy::{Policy, PolicyError};
+use toolward_policy::{OTHER_TABLES, Policy, PolicyError};
 use toolward_signing::trust::{TrustSettings, TrustStore};
 
 use crate::file;
 use crate::ledger::{self, LedgerSettings};
 use crate::registries::{self, Registries};
-use crate::settings;
+use crate::settings::{self, key};
 use crate::{Environment, Error, Kind, Result};
 
 /// The file in the configuration directory.
@@ -65,12 +65,12 @@ impl ConfigFile {
         self.trust_and_keys().0
     }
 
-    /// The tables other than the policy that a server reads once: publishers, trust, channels, clients and the ledger.
-    /// Registries are for commands that fetch; the policy's parser handles or refuses all others.
+    /// The tables other than the policy whose changes a running server refuses.
     pub fn beside_policy(&self) -> toml::Table {
         let mut table = self.text.parse::<toml::Table>().unwrap_or_default();
-        let known = ["publisher", "trust", "channel", "clients", "ledger"];
-        table.retain(|name, _| known.contains(&name));
+        let fixed = OTHER_TABLES.iter().filter(|(_, is_fixed)| *is_fixed);
+        let fixed: Vec<&str> = fixed.map(|(name, _)| key(name)).collect();
+        table.retain(|name, _| fixed.contains(&name));
         table
     }
 

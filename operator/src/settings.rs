@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 use toolward_host::confine::SystemCalls;
+use toolward_policy::OTHER_TABLES;
+use toolward_signing::trust;
 use toolward_support::fields::{
     Content, Field, FieldProblem, Fields, Node, Span, did_you_mean, parse_toml,
 };
@@ -12,7 +14,7 @@ use toolward_support::fields::{
 use crate::lasting_changes::{appended, inserted, replaced};
 use crate::{Code, Error, Result};
 
-/// A table that only the configuration may have.
+/// A table that only the configuration may have, in a row of [`OTHER_TABLES`].
 pub(crate) struct SettingsTable {
     name: &'static str,
     invalid: Code,
@@ -23,8 +25,13 @@ pub(crate) const REGISTRY: SettingsTable = table("[[registry]]", Code::RegistryS
 const CONFINE: SettingsTable = table("[confine]", Code::ConfineSettingInvalid);
 const CLIENTS: SettingsTable = table("[clients]", Code::ClientSettingInvalid);
 
-const fn table(name: &'static str, invalid: Code) -> SettingsTable {
+pub(crate) const fn table(name: &'static str, invalid: Code) -> SettingsTable {
     SettingsTable { name, invalid }
+}
+
+/// The key of a table with this name.
+pub(crate) fn key(name: &str) -> &str {
+    name.trim_matches(['[', ']'])
 }
 
 const SYSTEM_CALLS: &[(&str, SystemCalls)] = &[
@@ -108,7 +115,7 @@ impl SettingsTable {
     }
 
     fn find<'d>(&self, document: &'d Node<Span>) -> Option<&'d Node<Span>> {
-        document.get(self.name.trim_matches(['[', ']']))
+        document.get(key(self.name))
     }
 
     /// Reads the table of the file at `path`, which has this text; `None` if it has no such table.
@@ -144,12 +151,16 @@ impl SettingsTable {
     }
 }
 
-/// Refuses these tables in a file from `--policy-file`, where they would have no effect.
+/// Refuses the tables of the configuration in a file from `--policy-file`, where they would have no effect. Tables about
+/// trust are not looked for.
 pub(crate) fn refuse_in_policy(text: &str, path: &Path) -> Result<()> {
-    for table in [CONFINE, CLIENTS, LEDGER, REGISTRY] {
+    let names = OTHER_TABLES.iter().map(|(name, _)| *name);
+    for name in names.filter(|name| !trust::TABLES.contains(&key(name))) {
+        let mut known = [CONFINE, CLIENTS, LEDGER, REGISTRY].into_iter();
+        let table = known.find(|table| table.name == name);
+        let table = table.unwrap_or(self::table(name, Code::SettingInvalid));
         let document = table.document(text, path)?;
         if let Some(found) = table.find(&document) {
-            let name = table.name;
             let message = format!("expected no `{name}` in a file of --policy-file");
             let hint = format!("`{name}` belongs in toolward.toml, or in the file of --config");
             let wrong = SettingError::new(message, &found.at).hint(hint);
