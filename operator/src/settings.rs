@@ -118,19 +118,20 @@ impl SettingsTable {
         document.get(key(self.name))
     }
 
-    /// Reads the table of the file at `path`, which has this text; `None` if it has no such table.
-    pub(crate) fn read<T>(
+    /// Reads the table of the file at `path`, which has this text; the default if it has no such table.
+    pub(crate) fn read<T: Default>(
         &self,
         text: &str,
         path: &Path,
         read: impl FnOnce(&Field<'_, Span>) -> Result<T, SettingError>,
-    ) -> Result<Option<T>> {
+    ) -> Result<T> {
         let document = self.document(text, path)?;
         let table = self
             .find(&document)
             .map(|table| Field::new(self.name, table));
         let read = table.map(|table| read(&table)).transpose();
-        read.map_err(|wrong| self.error(text, path, wrong))
+        let read = read.map_err(|wrong| self.error(text, path, wrong))?;
+        Ok(read.unwrap_or_default())
     }
 
     fn error(&self, text: &str, path: &Path, wrong: SettingError) -> Error {
@@ -208,21 +209,20 @@ pub(crate) fn no_others(fields: Fields<'_, Span>) -> Result<(), SettingError> {
 
 /// `[confine]`: the list of system calls for processes that run guests.
 pub(crate) fn system_calls(text: &str, path: &Path) -> Result<SystemCalls> {
-    let calls = CONFINE.read(text, path, |table| {
+    CONFINE.read(text, path, |table| {
         let mut fields = Fields::of(table)?.by_key();
         let calls = fields.take("system_calls");
         let calls = calls.map(|field| word(&field, SYSTEM_CALLS)).transpose()?;
         no_others(fields)?;
         Ok(calls.unwrap_or_default())
-    });
-    Ok(calls?.unwrap_or_default())
+    })
 }
 
 /// `[clients]`: the MCP clients on the standard streams that may ask their person for approval, as they name themselves. A
 /// client's name proves nothing; there it chooses among the programs that the operator starts. Clients over HTTP have
 /// tokens instead.
 pub(crate) fn approving_clients(text: &str, path: &Path) -> Result<Vec<String>> {
-    Ok(CLIENTS.read(text, path, client_names)?.unwrap_or_default())
+    CLIENTS.read(text, path, client_names)
 }
 
 fn client_names(table: &Field<'_, Span>) -> Result<Vec<String>, SettingError> {
