@@ -182,7 +182,8 @@ pub(super) fn form(
         state_dir: None,
     };
     // Nothing is called: no bucket is opened, no engine made.
-    let builder = setup.host(contents.clone(), granted, &source.trust, context, false)?;
+    let setup = setup.configured(&source.trust, context);
+    let builder = setup.host(contents.clone(), granted, false)?;
     let builder = source.store.protect(builder, context);
     let host = builder.defer_engine().build()?;
     let Some(tool) = host.tool(name) else {
