@@ -191,15 +191,12 @@ pub fn look(
     options: &BuildOptions,
     directory: &Path,
 ) -> Result<String, BuildError> {
-    match language(kind) {
-        Some(BuildLanguage {
-            look: Some(look), ..
-        }) => look(options, directory),
-        Some(language) => {
-            let found = options.tools.find(language.wanted, directory)?;
-            Ok(found.display().to_string())
-        }
-        None => Ok("nothing is needed".to_owned()),
+    let Some(language) = language(kind) else {
+        return Ok("nothing is needed".to_owned());
+    };
+    match language.look {
+        Some(look) => look(options, directory),
+        None => Ok((options.tools.find(language.wanted, directory)?.display()).to_string()),
     }
 }
 

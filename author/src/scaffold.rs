@@ -95,7 +95,7 @@ pub fn create(directory: &Path, options: &ScaffoldOptions) -> Result<Vec<String>
         ("@TITLE@", title(&options.id)),
         ("@CRATE@", driver.replace('.', "-")),
         ("@DRIVER@", driver.clone()),
-        ("@BUILD@", row.build.to_owned()),
+        ("@BUILD@", row.build.replace("world = ", WORLDS)),
     ];
     let fill = |template: &str| {
         let empty = template.to_owned();
@@ -113,6 +113,10 @@ pub fn create(directory: &Path, options: &ScaffoldOptions) -> Result<Vec<String>
     )?;
     Ok(files.into_iter().map(|(name, _)| name).collect())
 }
+
+/// `world = ` of a `[[build]]`, with what other worlds are for.
+const WORLDS: &str =
+    "# Buckets: driver-keyvalue; requests: driver-http; both: driver-all.\nworld = ";
 
 /// The documents, which are the same for all languages.
 const SHARED: &[(&str, &str)] = &[

@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand as _};
 use toolward_host::compile::broker::{run_broker, run_worker};
 use toolward_host::{Broker, BrokerCommand, HostBuilder};
 use toolward_operator::doctor::Check;
+use toolward_operator::host_setup::ConfiguredSetup;
 use toolward_operator::recorder::{CallRecorder, RecorderCommand, StartedRecorder, run_recorder};
 use toolward_operator::trust::changes::TrustRows;
 
@@ -135,8 +136,7 @@ pub(crate) struct RecorderLog {
 
 /// Starts the recorder, unless the configuration turns it off.
 pub(crate) fn start_recorder(
-    setup: &HostSetup,
-    trust: &Trust,
+    setup: ConfiguredSetup<'_>,
     context: &Context,
     log: RecorderLog,
 ) -> Result<Option<StartedRecorder>> {
@@ -144,7 +144,7 @@ pub(crate) fn start_recorder(
     let format = log.format.map(LogFormat::flag);
     let brief = log.brief.then(|| "--brief".into());
     command.arguments.extend(format.into_iter().chain(brief));
-    let settings = setup.ledger(trust, context)?;
+    let settings = setup.ledger()?;
     StartedRecorder::start(&command, &settings, context, log.stderr)
 }
 

@@ -5,6 +5,7 @@ mod check;
 mod component;
 mod exec;
 mod http;
+mod kind;
 mod mapping;
 mod parse;
 mod render;
@@ -13,7 +14,6 @@ mod response;
 mod template;
 mod without_effect;
 
-use std::fmt;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -31,6 +31,7 @@ pub use exec::Program;
 pub(crate) use exec::is_absolute;
 pub(crate) use http::header_refusal;
 pub use http::{Endpoint, HttpCall, Method, StatusError};
+pub use kind::{DriverKind, Implements};
 pub use mapping::{InputMapping, MappedInput, MappingError, Transform};
 pub use render::{HeaderPiece, RenderError, RenderErrorKind, Rendered, Values};
 pub use requirements::{Cost, CostOverride, DriverLimits, Platform};
@@ -40,136 +41,6 @@ pub use template::{BodyTemplate, SlotSource, Template, TemplatePart, TemplateSlo
 
 /// The id of a driver: the same form as a contract's.
 pub type DriverId = ToolId;
-
-/// The documents that may declare drivers of a kind, and the hosts that run them.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
-    /// Declared by a DRIVER.md; every host runs them.
-    Run,
-    /// Declared by a version 1 `tools.json`, never by a DRIVER.md; hosts run them.
-    Attached,
-    /// Declared by a DRIVER.md; only an executor that an application brings runs them.
-    Named,
-}
-
-/// The work of a driver of a kind on a host, from least to most.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Work {
-    Nothing,
-    Requests,
-    Code,
-}
-
-/// A row of the table of kinds.
-struct KindRow {
-    name: &'static str,
-    known: Known,
-    work: Work,
-    rank: u8,
-    record: &'static str,
-}
-
-/// Declares the kinds. A row has everything that differs by kind, except its fields and its executor:
-/// its word, its `Known`, its `Work`, its rank, and its name in records.
-macro_rules! kinds {
-    ($($(#[$doc:meta])+ $kind:ident = $name:literal, $known:ident, $work:ident, $rank:literal, $record:literal;)+) => {
-        /// The kind of a driver.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum DriverKind {
-            $($(#[$doc])+ $kind,)+
-        }
-
-        impl DriverKind {
-            /// All kinds.
-            pub const ALL: &[DriverKind] = &[$(DriverKind::$kind),+];
-
-            fn row(self) -> KindRow {
-                let (name, known, work, rank, record) = match self {
-                    $(Self::$kind => ($name, Known::$known, Work::$work, $rank, $record),)+
-                };
-                KindRow { name, known, work, rank, record }
-            }
-        }
-    };
-}
-
-kinds! {
-    /// A WebAssembly component.
-    Component = "component", Run, Code, 1, "wasm_component";
-    /// Requests that the host makes itself, described in DRIVER.md.
-    Http = "http", Run, Requests, 2, "http_request";
-    /// A form that a person fills in: the contract's `outputs`.
-    Form = "form", Run, Nothing, 5, "human_form";
-    /// A program of the host's machine, named by a version 1 `tools.json`.
-    Exec = "exec", Attached, Code, 4, "host_program";
-    /// AIP-30's `cli`.
-    Cli = "cli", Named, Code, 4, "unbound";
-    /// AIP-30's `mcp`.
-    Mcp = "mcp", Named, Code, 3, "unbound";
-    /// AIP-30's `sdk`.
-    Sdk = "sdk", Named, Code, 1, "unbound";
-    /// AIP-30's `builtin`.
-    Builtin = "builtin", Named, Code, 0, "unbound";
-}
-
-impl DriverKind {
-    /// Whether this host runs drivers of this kind.
-    pub fn is_run(self) -> bool {
-        self.row().known != Known::Named
-    }
-
-    /// Whether drivers of this kind are code.
-    pub fn runs_code(self) -> bool {
-        self.row().work == Work::Code
-    }
-
-    /// The rank among drivers with the same cost; lower ranks come first. The order is AIP-30's: inside the
-    /// host, inside its process, over the network, with a protocol on top, in a separate process. A
-    /// component has the rank of an `sdk`. A form comes last: a person is asked only if no other driver
-    /// serves the call.
-    pub fn rank(self) -> u8 {
-        self.row().rank
-    }
-
-    /// The name of the kind in records.
-    pub fn record(self) -> &'static str {
-        self.row().record
-    }
-
-    /// The word in DRIVER.md or `tools.json`.
-    pub fn as_str(self) -> &'static str {
-        self.row().name
-    }
-
-    /// The kinds that a DRIVER.md may have.
-    fn declared() -> impl Iterator<Item = DriverKind> {
-        let all = DriverKind::ALL.iter().copied();
-        all.filter(|kind| kind.row().known != Known::Attached)
-    }
-
-    /// The kinds of DRIVER.md that every host runs, as a list for people.
-    pub fn run_names(conjunction: &str) -> String {
-        listed(
-            DriverKind::declared().filter(|kind| kind.is_run()),
-            conjunction,
-        )
-    }
-}
-
-/// The names of kinds for people.
-fn listed(kinds: impl Iterator<Item = DriverKind>, conjunction: &str) -> String {
-    let names: Vec<&str> = kinds.map(DriverKind::as_str).collect();
-    match names.split_last() {
-        Some((last, rest)) => format!("{} {conjunction} {last}", rest.join(", ")),
-        None => String::new(),
-    }
-}
-
-impl fmt::Display for DriverKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// A validated driver declaration.
 #[derive(Clone, Debug)]
@@ -240,60 +111,45 @@ pub struct DeniedTransport {
     pub message: String,
 }
 
-/// One entry of `implements`.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Implements {
-    /// The contract, as written: an id, or the path of its TOOL.md or of the folder of the TOOL.md.
-    pub tool: String,
-    /// The contract's id; `None` for a path that leads to no contract, or that [`Driver::resolve_paths`]
-    /// has not resolved yet. Such an entry serves no contract.
-    pub tool_id: Option<ToolId>,
-    /// The versions of the contract that it serves, as an npm range.
-    pub version: nodejs_semver::Range,
-    /// The same range as written.
-    pub version_text: String,
-    /// Optional inputs that it does not support.
-    pub drop_inputs: Vec<String>,
-    /// Optional outputs that it does not give.
-    pub drop_outputs: Vec<String>,
-    /// How the contract's input is converted to the driver's.
-    pub mapping: InputMapping,
-    /// The cost of a call through it.
-    pub cost_override: CostOverride,
-    /// Narrows the timeout for this contract.
-    pub timeout: Option<Duration>,
-    /// Replaces the retry policy for this contract.
-    pub retry: Option<Retry>,
-    /// The request to make; `None` for other kinds than [`DriverKind::Http`].
-    pub http: Option<HttpCall>,
-    /// The positions of the request's placeholders in the document.
-    pub(crate) places: PlaceholderPlaces,
-    /// The program to run; `None` for other kinds than [`DriverKind::Exec`].
-    pub program: Option<Program>,
-    /// The world in which its component is called.
-    pub world: World,
-    /// The fields that only drivers of its kind have, as written, if no host runs the kind.
-    pub kind_fields: Map<String, Value>,
-    /// Everything below the entry's `metadata`, as written.
-    pub metadata: Map<String, Value>,
-    /// The place of the entry in DRIVER.md.
-    pub at: Position,
-}
-
-impl Implements {
-    /// Whether the entry is for the contract with the id `id`.
-    pub fn is_of(&self, id: &str) -> bool {
-        self.tool_id.as_ref().is_some_and(|own| *own == *id)
-    }
-
-    /// The contract's id, or the path if it was not resolved.
-    pub fn named(&self) -> &str {
-        self.tool_id.as_ref().map_or(&self.tool, |id| id.as_str())
-    }
-}
-
 impl Driver {
+    /// A driver that implements nothing yet.
+    pub(crate) fn new(
+        id: DriverId,
+        name: String,
+        description: String,
+        version: semver::Version,
+        kind: DriverKind,
+    ) -> Self {
+        Self {
+            id,
+            name,
+            description,
+            version,
+            kind,
+            component: None,
+            implements: Vec::new(),
+            egress: CapabilitySet::new(),
+            declares_network: false,
+            requires: Requires::default(),
+            platform: Platform::default(),
+            cost_override: CostOverride::default(),
+            timeout_override: None,
+            retry_override: None,
+            limits: DriverLimits::default(),
+            region: Vec::new(),
+            policy_tags: Vec::new(),
+            request_defaults: Map::new(),
+            hints: Map::new(),
+            auth: None,
+            health_check: None,
+            kind_fields: Map::new(),
+            metadata: Map::new(),
+            body: String::new(),
+            is_attachment: false,
+            denied: None,
+        }
+    }
+
     /// `id@major`, which identifies a driver (AIP-30, "Stable identity").
     pub fn major_id(&self) -> String {
         format!("{}@{}", self.id, self.version.major)
@@ -324,7 +180,7 @@ impl Driver {
     ) -> Vec<(String, Position)> {
         let mut missing = Vec::new();
         for entry in &mut self.implements {
-            if !parse::is_path(&entry.tool) {
+            if !kind::is_path(&entry.tool) {
                 continue;
             }
             match id_at(&entry.tool) {
@@ -349,5 +205,18 @@ impl Driver {
     /// then the contract's.
     pub fn retry(&self, tool: &Tool, entry: &Implements) -> Option<Retry> {
         entry.retry.or(self.retry_override).or(tool.retry)
+    }
+
+    /// What a call of `tool` through `entry` costs: each part is the entry's, else the driver's, else the contract's.
+    pub fn cost(&self, tool: &Tool, entry: &Implements) -> Cost {
+        let (entry, driver) = (&entry.cost_override, &self.cost_override);
+        let units = entry.cost_units_per_call.or(driver.cost_units_per_call);
+        let currency = entry.currency.as_ref().or(driver.currency.as_ref());
+        let class = entry.cost_class.or(driver.cost_class);
+        Cost {
+            units_per_call: units,
+            currency: currency.cloned(),
+            class: class.unwrap_or(tool.cost_class),
+        }
     }
 }

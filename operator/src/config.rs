@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use toolward_contract::diagnostic::{self, Diagnostic, Severity};
 use toolward_host::confine::SystemCalls;
-use toolward_policy::{Policy, PolicyError};
+use toolward_policy::{OTHER_TABLES, Policy, PolicyError};
+use toolward_signing::Refusal;
 use toolward_signing::trust::{TrustSettings, TrustStore};
 
 use crate::file;
 use crate::ledger::{self, LedgerSettings};
 use crate::registries::{self, Registries};
-use crate::settings;
+use crate::settings::{self, key};
 use crate::{Environment, Error, Kind, Result};
 
 /// The file in the configuration directory.
@@ -62,42 +63,43 @@ impl ConfigFile {
 
     /// The trust store it declares; paths of key files are relative to it.
     pub fn trust_store(&self) -> Result<TrustStore> {
-        self.trust_and_keys().0
+        self.with_keys(TrustStore::from_toml_with).0
     }
 
-    /// The tables other than the policy that a server reads once: publishers, trust, channels, clients and the ledger.
-    /// Registries are for commands that fetch; the policy's parser handles or refuses all others.
+    /// The tables other than the policy whose changes a running server refuses.
     pub fn beside_policy(&self) -> toml::Table {
         let mut table = self.text.parse::<toml::Table>().unwrap_or_default();
-        let known = ["publisher", "trust", "channel", "clients", "ledger"];
-        table.retain(|name, _| known.contains(&name));
+        let fixed = OTHER_TABLES.iter().filter(|(_, is_fixed)| *is_fixed);
+        let fixed: Vec<&str> = fixed.map(|(name, _)| key(name)).collect();
+        table.retain(|name, _| fixed.contains(&name));
         table
     }
 
     /// The key files that it names.
     pub fn key_files(&self) -> Vec<PathBuf> {
-        self.trust_and_keys().1
+        self.with_keys(TrustStore::from_toml_with).1
     }
 
     /// The settings of `[trust]` and the channels; paths of key files are relative to
     /// it.
     pub fn trust_settings(&self) -> Result<TrustSettings> {
-        let folder = self.path.parent().unwrap_or(Path::new(""));
-        let mut key_file = |name: &str| read_key(&folder.join(name));
-        TrustSettings::from_toml_with(&self.text, &mut key_file)
-            .map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(&self.path))
+        self.with_keys(TrustSettings::from_toml_with).0
     }
 
-    fn trust_and_keys(&self) -> (Result<TrustStore>, Vec<PathBuf>) {
+    /// What `read` makes of the text and its key files, and these.
+    fn with_keys<T>(
+        &self,
+        read: impl FnOnce(&str, &mut dyn FnMut(&str) -> io::Result<String>) -> Result<T, Refusal>,
+    ) -> (Result<T>, Vec<PathBuf>) {
         let folder = self.path.parent().unwrap_or(Path::new(""));
         let mut files = Vec::new();
         let mut key_file = |name: &str| {
             files.push(folder.join(name));
-            read_key(&folder.join(name))
+            read_text(&folder.join(name)).map_err(|failure| io::Error::other(failure.message))
         };
-        let store = TrustStore::from_toml_with(&self.text, &mut key_file);
-        let store = store.map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(&self.path));
-        (store, files)
+        let read = read(&self.text, &mut key_file);
+        let read = read.map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(&self.path));
+        (read, files)
     }
 
     /// Which system calls a confined process may make.
@@ -167,10 +169,6 @@ impl ConfigFile {
         diagnostic::attach(&mut found, |_| Some(self.text.as_bytes()));
         failure.with_diagnostics(found.into())
     }
-}
-
-fn read_key(path: &Path) -> io::Result<String> {
-    read_text(path).map_err(|failure| io::Error::other(failure.message))
 }
 
 /// The path of the user's configuration.

@@ -40,13 +40,36 @@ impl HostSetup {
         named.or(environment.state_directory.as_ref()).cloned()
     }
 
-    /// The settings of `[ledger]`, by configuration. If it names no directory, the ledger is with the tools' data.
+    /// The same, with the configuration.
+    pub fn configured<'s>(
+        &'s self,
+        trust: &'s Trust,
+        environment: &'s Environment,
+    ) -> ConfiguredSetup<'s> {
+        ConfiguredSetup {
+            setup: self,
+            trust,
+            environment,
+        }
+    }
+}
+
+/// A [`HostSetup`] with the configuration: what decides about the state behind hosts.
+#[derive(Debug, Clone, Copy)]
+pub struct ConfiguredSetup<'s> {
+    setup: &'s HostSetup,
+    trust: &'s Trust,
+    environment: &'s Environment,
+}
+
+impl ConfiguredSetup<'_> {
+    /// The settings of `[ledger]`. If it names no directory, the ledger is with the tools' data.
     ///
     /// # Errors
     /// If the configuration is invalid.
-    pub fn ledger(&self, trust: &Trust, environment: &Environment) -> Result<LedgerSettings> {
-        let mut settings = trust.ledger(environment)?;
-        if let (None, Some(state)) = (&settings.directory, &self.state_dir) {
+    pub fn ledger(&self) -> Result<LedgerSettings> {
+        let mut settings = self.trust.ledger(self.environment)?;
+        if let (None, Some(state)) = (&settings.directory, &self.setup.state_dir) {
             settings.directory = Some(LedgerSettings::within(state));
         }
         Ok(settings)
@@ -55,15 +78,20 @@ impl HostSetup {
     /// The state of the hosts of a process, with the installation's secret for ids that callers give
     /// ([`Request::named`](toolward_host::Request::named)). Without a state directory, or if its secret can't be
     /// read, the secret is random, with a warning to `tracing`.
-    /// Denials are kept in `denials`, if given, beyond this process.
-    pub fn shared_state(&self, environment: &Environment, denials: Option<Denials>) -> SharedState {
-        let secret = self.state(environment).and_then(|state| {
+    /// Denials are kept in the directory `denials`, if given, beyond this process.
+    ///
+    /// # Errors
+    /// If `denials` can't be used.
+    pub fn shared_state(&self, denials: Option<&Path>) -> Result<SharedState> {
+        let denials = denials.map(Denials::open).transpose();
+        let denials = denials.map_err(|error| Error::of(Kind::Failed, error))?;
+        let secret = self.setup.state(self.environment).and_then(|state| {
             let unread = |error: &Error| {
                 tracing::warn!(%error, "drivers get other idempotency keys after a restart");
             };
             id_secret(&state).inspect_err(unread).ok()
         });
-        SharedState::local(secret, denials)
+        Ok(SharedState::local(secret, denials))
     }
 
     /// A host with these bundles under the operator's policy, without an approver.
@@ -72,12 +100,11 @@ impl HostSetup {
         &self,
         contents: Vec<Content>,
         granted: &Granted,
-        trust: &Trust,
-        environment: &Environment,
         buckets: bool,
     ) -> Result<HostBuilder> {
+        let environment = self.environment;
         let mut builder = Host::builder().policy(granted.policy.clone());
-        let state = self.state(environment);
+        let state = self.setup.state(environment);
         let mut sources = Sources::new(&granted.policy, "/".as_ref(), environment.variable);
         if let Some(state) = &state {
             if buckets {
@@ -99,24 +126,17 @@ impl HostSetup {
         if let Some(transport) = transport(&granted.policy)? {
             builder = builder.transport(transport);
         }
-        builder = protect(builder, granted, trust, environment)?;
-        Ok(contents
-            .into_iter()
-            .fold(builder, |builder, content| builder.bundle(content)))
+        builder = protect(builder, granted, self.trust, environment)?;
+        Ok(contents.into_iter().fold(builder, HostBuilder::bundle))
     }
 
     /// The access that this process keeps when it confines itself: the grants of the
     /// drivers of `host`, and the files behind them.
-    pub fn kept(
-        &self,
-        host: &Host,
-        granted: &Granted,
-        environment: &Environment,
-    ) -> Result<Confinement> {
+    pub fn kept(&self, host: &Host, granted: &Granted) -> Result<Confinement> {
         let needs = host.requirements();
         let mut confinement = needs.confinement();
         if !needs.ports.is_empty() {
-            for path in &environment.certificates {
+            for path in &self.environment.certificates {
                 confinement = confinement.read(path);
             }
             // A rebuilt host reads it again.
@@ -134,7 +154,7 @@ impl HostSetup {
                 confinement = confinement.read(path);
             }
         }
-        let Some(state) = self.state(environment) else {
+        let Some(state) = self.setup.state(self.environment) else {
             return Ok(confinement);
         };
         if needs.buckets {

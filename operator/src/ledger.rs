@@ -149,8 +149,7 @@ impl LedgerSettings {
 
 /// Reads the settings in `[ledger]` of a configuration in `folder`.
 pub(crate) fn settings(text: &str, path: &Path, folder: &Path) -> Result<LedgerSettings> {
-    let settings = settings::LEDGER.read(text, path, |table| read(table, folder));
-    Ok(settings?.unwrap_or_default())
+    settings::LEDGER.read(text, path, |table| read(table, folder))
 }
 
 fn read(table: &Field<'_, Span>, folder: &Path) -> Result<LedgerSettings, SettingError> {

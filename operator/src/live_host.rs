@@ -93,7 +93,7 @@ impl LiveHost {
             environment: environment.clone(),
             ..operator
         });
-        let shared_state = operator.setup.shared_state(&operator.environment, None);
+        let shared_state = operator.configured().shared_state(None)?;
         let watch = BundleWatch::load(Arc::clone(&operator))?;
         let (loaded, granted) = (watch.loaded(), watch.granted());
         let host = make_host(&operator, &shared_state, &finish, loaded, granted)?;

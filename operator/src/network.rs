@@ -20,6 +20,7 @@ use toolward_signing::verify::{self, Bundle, Verified};
 use toolward_signing::{ErrorKind, Refusal};
 use toolward_support::helper::lock;
 
+use crate::config::ConfigFile;
 use crate::file;
 use crate::registries::Registries;
 use crate::trust::{Trust, TrustContext};
@@ -73,7 +74,7 @@ impl Network {
     pub fn fetcher(self, trust: &Trust, environment: &Environment) -> Result<Fetcher> {
         Ok(Fetcher {
             flags: self,
-            registries: RwLock::new(trust.registries(environment)?),
+            registries: RwLock::new(trust.setting(environment, ConfigFile::registries)?),
             configuration: trust.place(environment).ok(),
             asking: None,
             environment: environment.clone(),

@@ -5,7 +5,7 @@ use toolward_host::{Broker, BrokerCommand, Host, HostBuilder};
 
 use crate::bundles::BundleSource;
 use crate::granted::Granted;
-use crate::host_setup::HostSetup;
+use crate::host_setup::{ConfiguredSetup, HostSetup};
 use crate::processes::CompileCache;
 use crate::{Environment, Result};
 
@@ -58,7 +58,12 @@ impl Operator {
         Granted::read(&self.source.trust, &self.setup.policies, &self.environment)
     }
 
-    /// Returns a builder of a host with these bundles. `buckets` states whether to open key-value
+    /// The resources behind grants, with the configuration.
+    pub fn configured(&self) -> ConfiguredSetup<'_> {
+        self.setup.configured(&self.source.trust, &self.environment)
+    }
+
+    /// A builder of a host with these bundles. `buckets`: whether to open key-value
     /// buckets.
     ///
     /// ```no_run
@@ -80,10 +85,8 @@ impl Operator {
         granted: &Granted,
         buckets: bool,
     ) -> Result<HostBuilder> {
-        let (source, environment) = (&self.source, &self.environment);
-        let setup = &self.setup;
-        let builder = setup.host(contents, granted, &source.trust, environment, buckets)?;
-        Ok(source.store.protect(builder, environment))
+        let builder = self.configured().host(contents, granted, buckets)?;
+        Ok(self.source.store.protect(builder, &self.environment))
     }
 
     /// Returns a broker that compiles drivers with this command. It is not started yet.

@@ -102,7 +102,7 @@ impl StartedRecorder {
     ///     arguments: vec!["recorder".into()],
     /// };
     /// let environment = &operator.environment;
-    /// let settings = operator.setup.ledger(&operator.source.trust, environment)?;
+    /// let settings = operator.configured().ledger()?;
     /// let stderr = std::process::Stdio::inherit();
     /// let started = StartedRecorder::start(&command, &settings, environment, stderr)?;
     /// let contents = operator.source.contents(environment)?;

@@ -171,8 +171,7 @@ impl RegistrySettings {
 
 /// The tables of a configuration in `folder`.
 pub(crate) fn settings(text: &str, path: &Path, folder: &Path) -> Result<Registries> {
-    let tables = settings::REGISTRY.read(text, path, |tables| read_all(tables, folder));
-    Ok(tables?.unwrap_or_default())
+    settings::REGISTRY.read(text, path, |tables| read_all(tables, folder))
 }
 
 fn read_all(tables: &Field<'_, Span>, folder: &Path) -> Result<Registries, SettingError> {

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 use toolward_host::confine::SystemCalls;
+use toolward_policy::OTHER_TABLES;
+use toolward_signing::trust;
 use toolward_support::fields::{
-    Content, Field, FieldProblem, Fields, Node, Span, nearest, parse_toml,
+    Content, Field, FieldProblem, Fields, Node, Span, did_you_mean, parse_toml,
 };
 
 use crate::lasting_changes::{appended, inserted, replaced};
@@ -23,8 +25,13 @@ pub(crate) const REGISTRY: SettingsTable = table("[[registry]]", Code::RegistryS
 const CONFINE: SettingsTable = table("[confine]", Code::ConfineSettingInvalid);
 const CLIENTS: SettingsTable = table("[clients]", Code::ClientSettingInvalid);
 
-const fn table(name: &'static str, invalid: Code) -> SettingsTable {
+pub(crate) const fn table(name: &'static str, invalid: Code) -> SettingsTable {
     SettingsTable { name, invalid }
+}
+
+/// The key of a table with this name.
+pub(crate) fn key(name: &str) -> &str {
+    name.trim_matches(['[', ']'])
 }
 
 const SYSTEM_CALLS: &[(&str, SystemCalls)] = &[
@@ -108,22 +115,23 @@ impl SettingsTable {
     }
 
     fn find<'d>(&self, document: &'d Node<Span>) -> Option<&'d Node<Span>> {
-        document.get(self.name.trim_matches(['[', ']']))
+        document.get(key(self.name))
     }
 
-    /// Reads the table from the file at `path` with this text; `None` if it has no such table.
-    pub(crate) fn read<T>(
+    /// Reads the table of the file at `path`, which has this text; the default if it has no such table.
+    pub(crate) fn read<T: Default>(
         &self,
         text: &str,
         path: &Path,
         read: impl FnOnce(&Field<'_, Span>) -> Result<T, SettingError>,
-    ) -> Result<Option<T>> {
+    ) -> Result<T> {
         let document = self.document(text, path)?;
         let table = self
             .find(&document)
             .map(|table| Field::new(self.name, table));
         let read = table.map(|table| read(&table)).transpose();
-        read.map_err(|wrong| self.error(text, path, wrong))
+        let read = read.map_err(|wrong| self.error(text, path, wrong))?;
+        Ok(read.unwrap_or_default())
     }
 
     fn error(&self, text: &str, path: &Path, wrong: SettingError) -> Error {
@@ -146,10 +154,13 @@ impl SettingsTable {
 
 /// Refuses these tables in a file of `--policy-file`, since they would have no effect there.
 pub(crate) fn refuse_in_policy(text: &str, path: &Path) -> Result<()> {
-    for table in [CONFINE, CLIENTS, LEDGER, REGISTRY] {
+    let names = OTHER_TABLES.iter().map(|(name, _)| *name);
+    for name in names.filter(|name| !trust::TABLES.contains(&key(name))) {
+        let mut known = [CONFINE, CLIENTS, LEDGER, REGISTRY].into_iter();
+        let table = known.find(|table| table.name == name);
+        let table = table.unwrap_or(self::table(name, Code::SettingInvalid));
         let document = table.document(text, path)?;
         if let Some(found) = table.find(&document) {
-            let name = table.name;
             let message = format!("expected no `{name}` in a file of --policy-file");
             let hint = format!("`{name}` belongs in toolward.toml, or in the file of --config");
             let wrong = SettingError::new(message, &found.at).hint(hint);
@@ -159,19 +170,7 @@ pub(crate) fn refuse_in_policy(text: &str, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The hint for an unknown word.
-fn did_you_mean<'k>(
-    found: &str,
-    known: impl Iterator<Item = &'k str> + Clone,
-    what: &str,
-) -> String {
-    match nearest(found, known.clone()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the {what} are: {}", known.collect::<Vec<_>>().join(", ")),
-    }
-}
-
-/// The error for a field with a value other than the expected one.
+/// The error for a field with another value than this.
 pub(crate) fn expected(field: &Field<'_, Span>, expected: &str) -> SettingError {
     let message = format!("expected `{}` to be {expected}", field.name);
     SettingError::new(message, &field.at)
@@ -209,21 +208,20 @@ pub(crate) fn no_others(fields: Fields<'_, Span>) -> Result<(), SettingError> {
 
 /// `[confine]`: the list of system calls for processes that run guests.
 pub(crate) fn system_calls(text: &str, path: &Path) -> Result<SystemCalls> {
-    let calls = CONFINE.read(text, path, |table| {
+    CONFINE.read(text, path, |table| {
         let mut fields = Fields::of(table)?.by_key();
         let calls = fields.take("system_calls");
         let calls = calls.map(|field| word(&field, SYSTEM_CALLS)).transpose()?;
         no_others(fields)?;
         Ok(calls.unwrap_or_default())
-    });
-    Ok(calls?.unwrap_or_default())
+    })
 }
 
 /// `[clients]`: the names of MCP clients on the standard streams that may ask their person for
 /// approval. A client names itself, so its name proves nothing; it only chooses among the programs
 /// that the operator starts. Clients over HTTP have tokens instead.
 pub(crate) fn approving_clients(text: &str, path: &Path) -> Result<Vec<String>> {
-    Ok(CLIENTS.read(text, path, client_names)?.unwrap_or_default())
+    CLIENTS.read(text, path, client_names)
 }
 
 fn client_names(table: &Field<'_, Span>) -> Result<Vec<String>, SettingError> {

@@ -19,7 +19,6 @@ use toolward_signing::trust::TrustStore;
 
 use crate::config::{ConfigFile, default_config, is_missing, read_text};
 use crate::ledger::LedgerSettings;
-use crate::registries::Registries;
 use crate::{Code, Environment, Error, Kind, Result};
 
 use publishers::{Publishers, TrustedPublishers};
@@ -119,12 +118,8 @@ impl Trust {
         self.setting(environment, ConfigFile::ledger)
     }
 
-    /// Returns the settings of `[[registry]]`.
-    pub fn registries(&self, environment: &Environment) -> Result<Registries> {
-        self.setting(environment, ConfigFile::registries)
-    }
-
-    fn setting<T: Default>(
+    /// What `read` finds in the configuration.
+    pub(crate) fn setting<T: Default>(
         &self,
         environment: &Environment,
         read: impl FnOnce(&ConfigFile) -> Result<T>,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IntoDeserializer as _;
 use serde::de::value::Error as WordError;
-use toolward_support::fields::{Content, FieldProblem, Kind, Node, Span, nearest};
+use toolward_support::fields::{Content, FieldProblem, Kind, Node, Span, did_you_mean};
 use toolward_support::report::Code;
 
 use crate::error::{self, PolicyError, Refuse as _, quoted};
@@ -32,8 +32,8 @@ impl From<FieldProblem<'_, Span>> for PolicyError {
             } => {
                 let message = format!("expected a key of {within}, found {}", quoted(key));
                 let error = error::UNKNOWN_KEY.error(message).at(at);
-                let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                error.hinted(did_you_mean(key, &known, "keys"))
+                let known = known.iter().map(String::as_str);
+                error.hinted(did_you_mean(key, known, "keys"))
             }
             FieldProblem::Type {
                 name,
@@ -98,15 +98,6 @@ pub(crate) fn number(
 
 pub(crate) fn integer(field: &Field<'_>) -> Result<u64, PolicyError> {
     Ok(field.integer(0..=u64::MAX)?)
-}
-
-/// A hint for a word that is not among the known ones.
-pub(crate) fn did_you_mean(found: &str, known: &[&str], what: &str) -> String {
-    let near = nearest(found, known.iter().copied());
-    match near {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the {what} are: {}", known.join(", ")),
-    }
 }
 
 pub(crate) fn wrong_type(name: &str, expected: &str, found: &Node<Span>) -> PolicyError {

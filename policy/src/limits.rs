@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use toolward_support::fields::Kind;
+use toolward_support::fields::{Kind, did_you_mean};
 
 use crate::error::{self, PolicyError, Refuse as _, quoted};
-use crate::fields::{did_you_mean, integer, number, table};
+use crate::fields::{integer, number, table};
 pub use table::{LimitName, Limits, own};
 
 /// One limit: what a call gets by default, and the most it can ask for.
@@ -59,7 +59,7 @@ pub(crate) enum Settable {
 
 impl LimitName {
     /// Those that a policy can set, in order of their names.
-    pub fn settable_by_policy() -> impl Iterator<Item = LimitName> {
+    pub fn settable_by_policy() -> impl Iterator<Item = LimitName> + Clone {
         let mut names: Vec<LimitName> = Self::ALL
             .iter()
             .copied()
@@ -150,12 +150,10 @@ impl LimitSettings {
             let at = field.at.clone();
             let mut settable = LimitName::settable_by_policy();
             let Some(limit) = settable.find(|limit| limit.as_str() == name) else {
-                let names: Vec<&str> = LimitName::settable_by_policy()
-                    .map(LimitName::as_str)
-                    .collect();
+                let names = LimitName::settable_by_policy().map(LimitName::as_str);
                 let message = format!("expected the name of a limit, found {}", quoted(name));
                 let error = error::LIMIT.error(message).at(field.key_at);
-                return Err(error.hinted(did_you_mean(name, &names, "limits")));
+                return Err(error.hinted(did_you_mean(name, names, "limits")));
             };
             let setting = match field.kind() {
                 Kind::Mapping => table(field, "a limit", |inner| {

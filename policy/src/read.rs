@@ -23,6 +23,18 @@ use crate::rule::{Defaults, DenyRule, Rule};
 /// memory.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
+/// The tables of `toolward.toml` that are not the policy's, as written, and whether a running server refuses changes of
+/// them. The code for trust, confinement, recording and registries reads them.
+pub const OTHER_TABLES: &[(&str, bool)] = &[
+    ("[[publisher]]", true),
+    ("[trust]", true),
+    ("[[channel]]", true),
+    ("[confine]", false),
+    ("[clients]", true),
+    ("[ledger]", true),
+    ("[[registry]]", false),
+];
+
 impl Policy {
     /// Reads the policy part of `toolward.toml`: `[defaults]`, `[limits]`,
     /// `[network]`, `[resolve]`, `[approval.NAME]`, `[[workspace]]`, `[[secret]]`, `[[exec]]`, `[[service]]`, `[[share]]`,
@@ -99,17 +111,8 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
         ..PolicyParts::default()
     };
     let tables = &mut parts.tables;
-    // The code for trust, confinement, recording and registries reads these.
-    for table in [
-        "publisher",
-        "trust",
-        "channel",
-        "confine",
-        "clients",
-        "ledger",
-        "registry",
-    ] {
-        fields.take(table);
+    for (table, _) in OTHER_TABLES {
+        fields.take(table.trim_matches(['[', ']']));
     }
     tables.defaults = single(fields, "defaults", Defaults::read)?.unwrap_or_default();
     if let Some(field) = fields.take("limits") {

@@ -29,7 +29,7 @@ mod node;
 
 use std::ops::{Deref, RangeInclusive};
 
-pub use nearest::{NearNames, nearest};
+pub use nearest::{NearNames, did_you_mean, nearest};
 pub use node::{
     Content, Kind, MappingEntry, Node, Position, Span, parse_toml, without_mark, without_mark_bytes,
 };

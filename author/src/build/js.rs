@@ -62,9 +62,7 @@ pub(super) static LANGUAGE: BuildLanguage = BuildLanguage {
     new_drivers: &[
         NewDriver {
             word: "js",
-            build: "kind = \"js\"\nsource = \"driver/driver.js\"\n\
-                # Buckets: driver-keyvalue; requests: driver-http; both: driver-all.\n\
-                world = \"driver-random\"",
+            build: "kind = \"js\"\nsource = \"driver/driver.js\"\nworld = \"driver-random\"",
             templates: templates!("../../sdk/js/template":
                 "driver.js" => "driver.js",
                 "driver.test.js" => "driver.test.js",
@@ -75,9 +73,7 @@ pub(super) static LANGUAGE: BuildLanguage = BuildLanguage {
         },
         NewDriver {
             word: "ts",
-            build: "kind = \"js\"\nsource = \"driver/driver.ts\"\n\
-                # Buckets: driver-keyvalue; requests: driver-http; both: driver-all.\n\
-                world = \"driver-random\"",
+            build: "kind = \"js\"\nsource = \"driver/driver.ts\"\nworld = \"driver-random\"",
             templates: templates!("../../sdk/js/template":
                 "driver.ts" => "driver.ts",
                 "driver.test.ts" => "driver.test.ts",

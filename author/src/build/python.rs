@@ -25,9 +25,7 @@ pub(super) static LANGUAGE: BuildLanguage = BuildLanguage {
     build,
     new_drivers: &[NewDriver {
         word: "python",
-        build: "kind = \"python\"\nsource = \"driver/driver.py\"\n\
-            # Buckets: driver-keyvalue; requests: driver-http; both: driver-all.\n\
-            world = \"driver\"",
+        build: "kind = \"python\"\nsource = \"driver/driver.py\"\nworld = \"driver\"",
         templates: templates!("../../sdk/python/template":
             "driver.py" => "driver.py",
             "test_driver.py" => "test_driver.py",

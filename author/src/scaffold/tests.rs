@@ -25,7 +25,8 @@ fn of_the_library(folder: &str, keeps: impl Fn(&str) -> bool) -> BTreeSet<String
         .join(folder);
     let mut found = BTreeSet::new();
     walk(&root, "", &mut found);
-    found.retain(|name| !name.starts_with("template/") && keeps(name));
+    // `language.json` is for `cargo xtask`.
+    found.retain(|name| !name.starts_with("template/") && name != "language.json" && keeps(name));
     found
 }
 

@@ -141,15 +141,11 @@ fn entry(entry: &Implements) -> Value {
         let transform = transform.or(source.unknown_transform.as_deref());
         json!({ "to": name, "from": source.from, "transform": transform })
     });
-    let program = entry
-        .program
-        .as_ref()
-        .map(|program| json!({ "command": program.command, "args": program.args }));
     json!({
         "drop_inputs": entry.drop_inputs,
         "drop_outputs": entry.drop_outputs,
         "mapping": mapping.collect::<Vec<_>>(),
-        "program": program,
+        "program": entry.program,
         "fields": entry.kind_fields,
         "metadata": entry.metadata,
     })
@@ -213,11 +209,18 @@ fn driver_v1(driver: &Driver, version: Version) -> Value {
     let implements = driver.implements.iter();
     let implements = implements.map(|entry| entry.named().to_owned());
     let means = match driver.kind {
-        DriverKind::Http => Some(("http".to_owned(), requests(driver))),
-        DriverKind::Exec => Some(("exec".to_owned(), programs(driver))),
+        DriverKind::Http => Some(requests(driver)),
+        DriverKind::Exec => Some(programs(driver)),
+        // The fields of later kinds are in later versions only.
         _ => None,
     };
-    let fields = json!({
+    let own = Some(&driver.kind_fields).filter(|own| !own.is_empty());
+    let optional = [
+        (driver.kind.as_str(), means),
+        ("cost", costs(driver)),
+        ("fields", own.cloned().map(Value::Object)),
+    ];
+    let mut fields = json!({
         "name": driver.name,
         "description": driver.description,
         "kind": driver.kind.as_str(),
@@ -228,20 +231,11 @@ fn driver_v1(driver: &Driver, version: Version) -> Value {
         "policy_tags": driver.policy_tags,
         "auth": driver.auth,
     });
-    let fields = match fields {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    };
-    let cost = costs(driver).map(|cost| ("cost".to_owned(), cost));
-    let own = !driver.kind_fields.is_empty();
-    let own = own.then(|| {
-        (
-            "fields".to_owned(),
-            Value::Object(driver.kind_fields.clone()),
-        )
-    });
-    let more = means.into_iter().chain(cost).chain(own);
-    Value::Object(fields.into_iter().chain(more).collect())
+    if let Some(fields) = fields.as_object_mut() {
+        let present = |(key, value): (&str, Option<Value>)| Some((key.to_owned(), value?));
+        fields.extend(optional.into_iter().filter_map(present));
+    }
+    fields
 }
 
 /// The requests and error messages of a declarative driver. Other drivers have code instead.

@@ -116,7 +116,8 @@ impl Arguments {
             format: None,
             brief: true,
         };
-        let started = helper::start_recorder(means, trust, context, log)?;
+        let setup = means.configured(trust, context);
+        let started = helper::start_recorder(setup, context, log)?;
         let contents = source.contents(context)?;
         if let Some(failure) = source.withheld(&self.tool, &contents, context)? {
             let code = match installed::reason(&failure) {
@@ -158,7 +159,7 @@ impl Arguments {
         let programs = Programs::start(&granted, context)?;
         let bar = Arc::new(Bar::new(format!("calling {}", self.tool), context.tells()));
         let buckets = opens_buckets(&contents, &granted.policy);
-        let builder = means.host(contents, &granted, trust, context, buckets)?;
+        let builder = setup.host(contents, &granted, buckets)?;
         let terminal = Terminal::new(&bar);
         #[cfg(feature = "adapters")]
         let records = Recorder::new();
@@ -169,10 +170,10 @@ impl Arguments {
         let builder = programs.attach(builder);
         let mut builder = helper::recorded(builder, recorder.as_ref(), &granted);
         if self.id.is_some() {
-            builder = builder.shared_state(&means.shared_state(context, None));
+            builder = builder.shared_state(&setup.shared_state(None)?);
         }
         let host = self.cache.host(builder, &broker)?;
-        let confinement = means.kept(&host, &granted, context)?;
+        let confinement = setup.kept(&host, &granted)?;
         (self.confine).apply(confinement, &broker, trust, context)?;
         self.warn_of_cost(&host, context);
         let request = request.answerable(Terminal::answerable());

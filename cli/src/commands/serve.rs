@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use toolward_host::confine::Confinement;
-use toolward_host::{Denials, Host, memory};
+use toolward_host::{Host, memory};
 use toolward_ledger::Pending;
 use toolward_mcp::Service;
 use toolward_operator::recorder::StartedRecorder;
@@ -133,7 +133,8 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
         // A client that starts this server writes its log to a place that the client can change.
         brief: address.is_none() && arguments.log_format.is_none(),
     };
-    let started = helper::start_recorder(&operator.setup, trust, context, log)?;
+    let setup = operator.configured();
+    let started = helper::start_recorder(setup, context, log)?;
     let watch = BundleWatch::load(Arc::clone(&operator))?;
     let confinement = arguments.confine.recorded(trust, context)?;
     let begin = |started: StartedRecorder| {
@@ -148,12 +149,12 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
         .open(recorder.clone(), arguments.http_flags.token_files())?;
     // In a separate folder, since a process that keeps access to it can write next to its files.
     let state = operator.setup.state(context);
-    let denials = state.map(|state| Denials::open(&state.join("denials")));
-    let (denials, not_kept) = match denials.transpose() {
-        Ok(denials) => (denials, None),
-        Err(error) => (None, Some(error)),
+    let denials = state.map(|state| state.join("denials"));
+    let (shared_state, not_kept) = match setup.shared_state(denials.as_deref()) {
+        Ok(shared_state) => (shared_state, None),
+        Err(error) => (setup.shared_state(None)?, Some(error)),
     };
-    let denials_directory = denials.as_ref().map(|one| one.directory().to_owned());
+    let denials = denials.filter(|_| not_kept.is_none());
     let builder = FeaturesBuilder {
         broker: operator.broker(&helper::compiler()?)?,
         programs: match &replaying {
@@ -168,7 +169,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
         confinement,
         #[cfg(feature = "adapters")]
         events: Arc::new(arguments.events),
-        shared_state: operator.setup.shared_state(context, denials),
+        shared_state,
         defer_above: arguments.defer_above,
         operator,
     };
@@ -189,7 +190,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
     let approving = trust.approving_clients(context)?;
     if let Some(error) = not_kept {
         let what = "what people deny is forgotten when this server ends";
-        context.report.warning_of(what, &failed(error));
+        context.report.warning_of(what, &error);
     }
     let server = Server {
         host: features.host().clone(),
@@ -206,7 +207,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
         #[cfg(feature = "metrics")]
         scraped,
     };
-    let confinement = server.confinement(denials_directory.as_deref(), context)?;
+    let confinement = server.confinement(denials.as_deref())?;
     let (broker, trust) = (
         &server.builder.broker,
         &server.builder.operator.source.trust,
@@ -241,10 +242,10 @@ struct Server {
 }
 
 impl Server {
-    /// Returns the access that the process must keep.
-    fn confinement(&self, denials: Option<&Path>, context: &Context) -> Result<Confinement> {
-        let setup = &self.builder.operator.setup;
-        let confinement = setup.kept(&self.host, self.watch.granted(), context)?;
+    /// What the process has to keep.
+    fn confinement(&self, denials: Option<&Path>) -> Result<Confinement> {
+        let setup = self.builder.operator.configured();
+        let confinement = setup.kept(&self.host, self.watch.granted())?;
         let mut confinement = self.watch.kept(confinement)?;
         if let Some(directory) = denials {
             confinement = confinement.read_write(directory);

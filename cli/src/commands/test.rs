@@ -73,9 +73,10 @@ impl Arguments {
             let bar = Arc::new(Bar::new("testing", context.tells()));
             let contents = vec![content];
             let buckets = opens_buckets(&contents, &granted.policy);
-            let builder = means.host(contents, &granted, trust, context, buckets)?;
+            let setup = means.configured(trust, context);
+            let builder = setup.host(contents, &granted, buckets)?;
             let host = cache.host(builder.approver(Terminal::new(&bar)), &broker)?;
-            let confinement = means.kept(&host, &granted, context)?;
+            let confinement = setup.kept(&host, &granted)?;
             (None, host, confinement)
         } else {
             let unwritable = |error| Failure::unwritable(&std::env::temp_dir(), error);

@@ -7,7 +7,6 @@ use std::sync::{PoisonError, RwLock};
 
 use serde_json::Value;
 
-use super::DriverKind;
 use crate::codes;
 use crate::json::JsonError;
 use crate::source::{FieldReader, MappingReader};
@@ -72,22 +71,8 @@ pub enum BytesForm {
 }
 
 impl World {
-    /// Reads `metadata.component`, if it is present.
-    pub(super) fn read(kind: Option<DriverKind>, field: Option<&FieldReader<'_>>) -> Option<World> {
-        let (Some(field), Some(kind)) = (field, kind) else {
-            return Some(World::default());
-        };
-        if !kind.is_run() {
-            return Some(World::default());
-        }
-        if kind != DriverKind::Component {
-            let message = format!(
-                "expected `{}` with `kind: component` only, found it with another kind",
-                field.name
-            );
-            field.note_at_key(&codes::COMPONENT_CALL_INVALID, message);
-            return None;
-        }
+    /// Reads `metadata.component`.
+    pub(super) fn read(field: &FieldReader<'_>) -> Option<World> {
         let mut fields = field.fields()?;
         let mut words = vec![
             (TOOLWARD, World::Toolward),

@@ -2,21 +2,16 @@
 
 use std::ops::RangeInclusive;
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::http::HttpDefaults;
-use super::mapping::InputMapping;
+use super::kind::{listed, read_implements};
 use super::requirements::{read_auth, read_cost};
-use super::{
-    Driver, DriverKind, DriverLimits, HttpCall, Implements, PlaceholderPlaces, Platform, World,
-    listed, without_effect,
-};
+use super::{Driver, DriverKind, DriverLimits, Platform, without_effect};
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{FileReport, Parsed};
 use crate::front_matter::{FrontMatter, split, split_with};
-use crate::id::ToolId;
-use crate::path;
 use crate::shared::{self, requires_parts, scopes};
 use crate::source::{Content, FieldReader, KeyForm, MappingReader, Node, PlacedValue, nearest};
 use crate::tool::Requires;
@@ -102,7 +97,11 @@ fn document(fields: &mut MappingReader<'_>, root: &FieldReader<'_>, body: &str) 
         .get("network")
         .and_then(|network| network.get("egress"));
     let declares_network = network.is_some_and(|hosts| !hosts.is_null());
-    let mut defaults = HttpDefaults::read(fields, kind);
+    let mut defaults = match kind {
+        // With a misspelt kind, these fields are reported as well.
+        Some(DriverKind::Http) | None => HttpDefaults::read(fields),
+        _ => HttpDefaults::default(),
+    };
     let is_http = kind == Some(DriverKind::Http);
     let egress = egress.map(|egress| match is_http {
         true => defaults.egress(egress, root),
@@ -125,12 +124,7 @@ fn document(fields: &mut MappingReader<'_>, root: &FieldReader<'_>, body: &str) 
         policy_tags: shared::labels(fields, "policy_tags"),
         health_check: fields.take("health_check").map(|field| field.mapping()),
         metadata: fields.mapping("metadata"),
-        kind_fields: kind_fields(fields, never_run),
-        id: id?,
-        name: name?,
-        description: description?,
-        version: version?,
-        kind: kind?,
+        kind_fields: if never_run { fields.rest() } else { Map::new() },
         component,
         implements: implements.unwrap_or_default(),
         egress: egress.unwrap_or_default(),
@@ -141,17 +135,8 @@ fn document(fields: &mut MappingReader<'_>, root: &FieldReader<'_>, body: &str) 
         hints: defaults.hints,
         auth,
         body: body.to_owned(),
-        is_attachment: false,
-        denied: None,
+        ..Driver::new(id?, name?, description?, version?, kind?)
     })
-}
-
-/// The fields that only drivers of this kind have, as written, if no host runs the kind.
-fn kind_fields(fields: &mut MappingReader<'_>, never_run: bool) -> Map<String, Value> {
-    match never_run {
-        true => fields.rest(),
-        false => Map::new(),
-    }
 }
 
 fn kind(field: &FieldReader<'_>) -> Option<DriverKind> {
@@ -233,122 +218,4 @@ fn requires(fields: &mut MappingReader<'_>) -> (Platform, Requires) {
         };
         (platform, requires_parts(inner, Class::required()).all())
     })
-}
-
-fn read_implements(
-    field: &FieldReader<'_>,
-    kind: Option<DriverKind>,
-    defaults: &mut HttpDefaults,
-) -> Vec<Implements> {
-    let items = field.items();
-    if matches!(&field.content, Content::List(items) if items.is_empty()) {
-        let message = "expected at least one entry in `implements`, found none";
-        field.note(&codes::IMPLEMENTS_EMPTY, message);
-    }
-    let mut entries: Vec<Implements> = Vec::new();
-    for item in &items {
-        let Some(entry) = entry(item, kind, defaults) else {
-            continue;
-        };
-        let name = claimed(&entry.tool);
-        let same =
-            |other: &&Implements| claimed(&other.tool) == name && other.version == entry.version;
-        if let Some(first) = entries.iter().find(same) {
-            let message = format!(
-                "expected `{name}` {} once, found it again (first on line {})",
-                entry.version_text, first.at.line
-            );
-            item.note(&codes::IMPLEMENTS_DUPLICATE, message);
-        }
-        entries.push(entry);
-    }
-    entries
-}
-
-fn entry(
-    item: &FieldReader<'_>,
-    kind: Option<DriverKind>,
-    defaults: &mut HttpDefaults,
-) -> Option<Implements> {
-    item.whole(|fields| read_entry(fields, item, kind, defaults))
-}
-
-fn read_entry(
-    fields: &mut MappingReader<'_>,
-    item: &FieldReader<'_>,
-    kind: Option<DriverKind>,
-    defaults: &mut HttpDefaults,
-) -> Option<Implements> {
-    let tool = fields.require("tool", |field| {
-        let expected = "a contract id, or the path of a TOOL.md or its folder";
-        field.text_as(&codes::TOOL_REFERENCE_INVALID, expected, |found| {
-            let id = ToolId::relaxed(found).ok();
-            (id.is_some() || is_path(found)).then(|| (found.to_owned(), id))
-        })
-    });
-    let version = fields.require("version", |field| {
-        let expected = "a version range such as ^1.0.0";
-        field.text_as(&codes::VERSION_RANGE_INVALID, expected, |found| {
-            let range = nodejs_semver::Range::parse(found).ok();
-            let range = range.filter(|_| !found.trim().is_empty())?;
-            Some((range, found.to_owned()))
-        })
-    });
-    let (drop_inputs, drop_outputs) = fields.within("schema_narrowing", |inner| {
-        (inner.strings("drop_inputs"), inner.strings("drop_outputs"))
-    });
-    let label = fields.name_of("metadata");
-    let metadata = fields.take("metadata");
-    let below = |name| metadata.as_ref()?.below(name);
-    let (request, component) = (below("http"), below("component"));
-    let places = request
-        .as_ref()
-        .map(|request| PlaceholderPlaces::of(request.node));
-    let http = match (kind, request) {
-        (Some(DriverKind::Http), Some(request)) => HttpCall::read(&request, defaults),
-        (Some(DriverKind::Http), None) => {
-            let message = format!("expected the field `{label}.http` for `kind: http`, found none");
-            item.refuse(&codes::MISSING_FIELD, message)
-        }
-        _ => None,
-    };
-    let world = World::read(kind, component.as_ref());
-    let mapping = fields.or_default("mapping", InputMapping::read);
-    let cost_override = read_cost(fields);
-    let timeout = shared::milliseconds(fields, "timeout_override_ms");
-    let retry = shared::retry_override(fields);
-    let kind_fields = kind_fields(fields, kind.is_some_and(|kind| !kind.is_run()));
-    let ((tool, tool_id), (version, version_text)) = (tool?, version?);
-    Some(Implements {
-        tool,
-        tool_id,
-        version,
-        version_text,
-        drop_inputs,
-        drop_outputs,
-        mapping,
-        cost_override,
-        timeout,
-        retry,
-        http,
-        places: places.unwrap_or_default(),
-        program: None,
-        world: world?,
-        kind_fields,
-        metadata: metadata.map(|field| field.mapping()).unwrap_or_default(),
-        at: item.at,
-    })
-}
-
-/// The id that a reference probably means. In AIP-14, the folder of a contract is named after its id.
-fn claimed(tool: &str) -> &str {
-    let folder = tool.strip_suffix("/TOOL.md").unwrap_or(tool);
-    let folder = folder.trim_end_matches('/');
-    folder.rsplit_once('/').map_or(folder, |(_, name)| name)
-}
-
-/// Whether a text names a contract by the path of its TOOL.md or of the folder of the TOOL.md.
-pub(super) fn is_path(text: &str) -> bool {
-    let names_file = text == "TOOL.md" || text.ends_with("/TOOL.md");
-    (names_file || path::is_relative(text)) && path::is_path(text)
 }

@@ -7,14 +7,20 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Driver, Implements, Work};
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::json::MAX_SAFE_INTEGER;
 use crate::shared::{self, scopes};
 use crate::source::{FieldReader, MappingReader};
 use crate::terms::CostClass;
-use crate::tool::Tool;
+
+/// What a driver of a kind does on a host, from least to most.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Work {
+    Nothing,
+    Requests,
+    Code,
+}
 
 /// Declares the limits that a driver may request. A row has the limit's meaning, its key below
 /// `limits`, and the `Work` that a driver must do for it to have an effect.
@@ -157,22 +163,6 @@ impl fmt::Display for Cost {
         match self.class {
             CostClass::Trivial => Ok(()),
             class => write!(f, ", {class}"),
-        }
-    }
-}
-
-impl Driver {
-    /// The cost of calling `tool` through `entry`. Each part comes from the entry if stated there, then
-    /// from the driver, then from the contract.
-    pub fn cost(&self, tool: &Tool, entry: &Implements) -> Cost {
-        let (entry, driver) = (&entry.cost_override, &self.cost_override);
-        let units = entry.cost_units_per_call.or(driver.cost_units_per_call);
-        let currency = entry.currency.as_ref().or(driver.currency.as_ref());
-        let class = entry.cost_class.or(driver.cost_class);
-        Cost {
-            units_per_call: units,
-            currency: currency.cloned(),
-            class: class.unwrap_or(tool.cost_class),
         }
     }
 }

@@ -11,11 +11,10 @@ use crate::capability::{Capability, CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::driver::{
-    BodyTemplate, CostOverride, DeniedTransport, Driver, DriverKind, DriverLimits, Endpoint,
-    HttpCall, Implements, InputMapping, Method, PlaceholderPlaces, Platform, Program, SlotSource,
-    Template, TemplatePart, World, header_refusal, unplaced,
+    BodyTemplate, DeniedTransport, Driver, DriverKind, Endpoint, HttpCall, Implements,
+    InputMapping, Method, Program, SlotSource, Template, TemplatePart, header_refusal, unplaced,
 };
-use crate::tool::{Requires, Tool};
+use crate::tool::Tool;
 
 /// The rule that an entry breaks, and how.
 type Refusal = (&'static Code, String);
@@ -104,12 +103,8 @@ fn attach(
         let mut placed = headers.iter().flat_map(|(_, value)| value.secrets());
         placed.any(|other| other == slug)
     };
-    let secrets_by_policy = entry
-        .secrets
-        .iter()
-        .filter(|slug| !placed(slug))
-        .cloned()
-        .collect();
+    let by_policy = entry.secrets.iter().filter(|slug| !placed(slug));
+    let secrets_by_policy = by_policy.cloned().collect();
     let call = HttpCall {
         endpoint,
         method,
@@ -219,7 +214,8 @@ fn read_headers(
                 _ => {}
             }
         }
-        if let Some(slug) = template.secrets().find(|slug| !declares(entry, slug)) {
+        let declares = |slug: &str| entry.secrets.iter().any(|own| own == slug);
+        if let Some(slug) = template.secrets().find(|slug| !declares(slug)) {
             let message = format!(
                 "expected `secrets` of {} to have what its headers use, found no `{slug}`",
                 entry.id
@@ -229,10 +225,6 @@ fn read_headers(
         read.push((name, template));
     }
     Ok(read)
-}
-
-fn declares(entry: &IndexEntry, slug: &str) -> bool {
-    entry.secrets.iter().any(|own| own == slug)
 }
 
 /// `${NAME}` as `${input.NAME}`, `${secret:ID}` as `${secret.ID}`, and, in headers, `${ID}` of a
@@ -266,18 +258,13 @@ fn respelled(text: &str, secrets: &[String], header: bool) -> String {
 
 /// The request as the document has it: what readers of the driver see of where it goes.
 fn written(method: &str, url: &str, headers: &[(String, String)]) -> Map<String, Value> {
-    let headers = headers
-        .iter()
-        .map(|(name, value)| (name.clone(), Value::from(value.as_str())));
-    let written = [
-        ("method", Value::from(method)),
-        ("url", Value::from(url)),
-        ("headers", headers.collect()),
-    ];
+    let headers = headers.iter().cloned();
+    let headers = headers.map(|(name, value)| (name, Value::from(value)));
+    let mut written = Map::new();
+    written.insert("method".to_owned(), method.into());
+    written.insert("url".to_owned(), url.into());
+    written.insert("headers".to_owned(), headers.collect());
     written
-        .map(|(key, value)| (key.to_owned(), value))
-        .into_iter()
-        .collect()
 }
 
 fn assemble(
@@ -288,52 +275,17 @@ fn assemble(
     complete: impl FnOnce(&mut Implements),
 ) -> Option<Driver> {
     let version_text = contract.version.to_string();
-    let mut implements = Implements {
-        tool: entry.id.to_string(),
-        tool_id: Some(entry.id.clone()),
-        version: nodejs_semver::Range::parse(&version_text).ok()?,
-        version_text,
-        drop_inputs: Vec::new(),
-        drop_outputs: Vec::new(),
-        mapping: InputMapping::default(),
-        cost_override: CostOverride::default(),
-        timeout: None,
-        retry: None,
-        http: None,
-        places: PlaceholderPlaces::default(),
-        program: None,
-        world: World::default(),
-        kind_fields: Map::new(),
-        metadata: Map::new(),
-        at: entry.at,
-    };
+    let version = nodejs_semver::Range::parse(&version_text).ok()?;
+    let tool = (entry.id.to_string(), Some(entry.id.clone()));
+    let mut implements = Implements::new(tool, (version, version_text), entry.at);
     complete(&mut implements);
+    let (id, name) = (entry.id.clone(), entry.id.to_string());
+    let version = semver::Version::new(1, 0, 0);
     Some(Driver {
-        id: entry.id.clone(),
-        name: entry.id.to_string(),
-        description: entry.description.clone(),
-        version: semver::Version::new(1, 0, 0),
-        kind,
-        component: None,
         implements: vec![implements],
         declares_network: !egress.is_empty(),
         egress,
-        requires: Requires::default(),
-        platform: Platform::default(),
-        cost_override: CostOverride::default(),
-        timeout_override: None,
-        retry_override: None,
-        limits: DriverLimits::default(),
-        region: Vec::new(),
-        policy_tags: Vec::new(),
-        request_defaults: Map::new(),
-        hints: Map::new(),
-        auth: None,
-        health_check: None,
-        kind_fields: Map::new(),
-        metadata: Map::new(),
-        body: String::new(),
         is_attachment: true,
-        denied: None,
+        ..Driver::new(id, name, entry.description.clone(), version, kind)
     })
 }

@@ -80,9 +80,7 @@ impl Demo {
         let buckets = opens_buckets(&contents, &granted.policy);
         let builder = operator.host_builder(contents, &granted, buckets)?;
         let host = operator.build(builder, &self.broker)?;
-        let confinement = operator
-            .setup
-            .kept(&host, &granted, &operator.environment)?;
+        let confinement = operator.configured().kept(&host, &granted)?;
         let no_port = |error| {
             let message = format!("no port of this machine can be listened on: {error}");
             Error::failed(Code::RuntimeUnavailable, message)

@@ -25,8 +25,20 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// Limits the searches for the names in one bundle: after a number of searches, a wrong name gets no
-/// hint. A bundle may have hundreds of thousands of wrong names, and hosts read it, too.
+/// The hint at an unknown word: the word that was probably meant, else all known ones, as `the WHAT are: …`.
+pub fn did_you_mean<'k>(
+    word: &str,
+    known: impl Iterator<Item = &'k str> + Clone,
+    what: &str,
+) -> String {
+    match nearest(word, known.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the {what} are: {}", known.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Searches among the names of one bundle: after some, a wrong name gets no hint. A bundle may have hundreds of
+/// thousands of wrong names, and hosts read it too.
 #[derive(Debug)]
 pub struct NearNames {
     left: usize,

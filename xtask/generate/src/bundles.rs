@@ -23,7 +23,7 @@ pub(crate) fn write(root: &Path, compiler: &str) -> Outcome {
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let trust = trust(root)?;
     for example in examples(root)? {
-        let reproducible = sources::is_reproducible(&example.folder)?;
+        let reproducible = sources::is_reproducible(root, &example.folder)?;
         if !reproducible && check_one(root, &example, &trust).is_ok() {
             println!("examples/bundles/{}.toolbundle: kept", example.name);
             continue;

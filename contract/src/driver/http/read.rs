@@ -7,7 +7,6 @@ use super::url::{BaseUrl, one_place_each, read_query};
 use super::{Endpoint, HttpCall, Method, status_errors, statuses};
 use crate::capability::{Capability, CapabilitySet};
 use crate::codes;
-use crate::driver::DriverKind;
 use crate::driver::response::OutputPlace;
 use crate::driver::template::{BodyTemplate, Template, TemplatePart, TemplateReader};
 use crate::header::{is_forbidden, may_precede_secret};
@@ -33,15 +32,8 @@ pub(in crate::driver) struct HttpDefaults {
 
 impl HttpDefaults {
     /// Takes the fields that only drivers of `kind: http` have.
-    pub(in crate::driver) fn read(
-        fields: &mut MappingReader<'_>,
-        kind: Option<DriverKind>,
-    ) -> Self {
+    pub(in crate::driver) fn read(fields: &mut MappingReader<'_>) -> Self {
         let mut defaults = HttpDefaults::default();
-        // If the kind is misspelt, these fields are read as well, so that their errors are reported.
-        if !matches!(kind, Some(DriverKind::Http) | None) {
-            return defaults;
-        }
         let written = &mut defaults.written;
         if let Some(field) = take_written("base_url", fields, written) {
             defaults.has_base = true;

@@ -109,11 +109,6 @@ impl Denials {
         Ok(denials)
     }
 
-    /// The directory.
-    pub fn directory(&self) -> &Path {
-        &self.path
-    }
-
     /// The keyed hash of a tool and the principal that was asked about it.
     pub(super) fn hash(&self, principal: &str, tool: &ApprovalKey) -> ApprovalKey {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
