@@ -14,6 +14,7 @@ mod exec;
 mod explain;
 mod fields;
 mod grant;
+mod host_terms;
 mod implementation;
 mod limits;
 mod name;
@@ -45,6 +46,7 @@ pub use grant::{
     BucketGrant, Grant, HostGrant, OnViolation, SecretBinding, SecretGrant, SecretPosition,
     UserGrant, WorkspaceGrant,
 };
+pub use host_terms::HostTerms;
 pub use implementation::{Contract, DeclaredBy, Implementation, Machine, UnusableDirectory};
 pub use limits::{Limit, LimitName, LimitSetting, LimitSettings, Limits, fuel_for, own};
 pub use name::{Publisher, RuleId, RuleKind, ToolPattern};

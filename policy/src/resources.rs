@@ -1,11 +1,9 @@
 //! The tables that name what tools use: workspaces, secrets, services, shared buckets; and how the names in them and in
 //! rules are read.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ipnet::IpNet;
 use toolward_contract::capability::{HostPattern, PathPattern};
 use toolward_contract::header;
 use toolward_support::report::Code;
@@ -224,9 +222,6 @@ impl Share {
     }
 }
 
-/// Headers with credentials that a rule may let the guest set itself.
-const GUEST_HEADERS: &[&str] = &["authorization", "cookie"];
-
 /// Bytes of a header's name, a parameter's, a method, a path prefix.
 const MAX_HEADER_BYTES: usize = 64;
 const MAX_PARAMETER_BYTES: usize = 64;
@@ -337,17 +332,6 @@ pub(crate) fn read_parameter(text: &str) -> Result<String, PolicyError> {
         .hinted("write for example `query = \"key\"`"))
 }
 
-/// A header that a guest may be let to set, in lower case.
-pub(crate) fn read_guest_header(text: &str) -> Result<String, PolicyError> {
-    let name = text.to_ascii_lowercase();
-    if GUEST_HEADERS.contains(&name.as_str()) {
-        return Ok(name);
-    }
-    Err(error::HEADER
-        .expected("authorization or cookie", text)
-        .hinted("other headers need no line here"))
-}
-
 /// A method in upper case.
 pub(crate) fn read_method(text: &str) -> Result<String, PolicyError> {
     let plain = (1..=MAX_METHOD_BYTES).contains(&text.len())
@@ -380,17 +364,6 @@ pub(crate) fn read_path_prefix(text: &str) -> Result<String, PolicyError> {
             text,
         )
         .hinted("write for example \"/repos/\""))
-}
-
-/// An IP address or a network in CIDR notation.
-pub(crate) fn read_address(text: &str) -> Result<IpNet, PolicyError> {
-    let network = text
-        .parse::<IpNet>()
-        .ok()
-        .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
-    network.map(|network| network.trunc()).ok_or_else(|| {
-        error::ADDRESS.expected("an IP address or a network such as 10.0.0.0/8", text)
-    })
 }
 
 /// Checks that a text can name a file. The host finds out where it leads.

@@ -12,8 +12,8 @@ use toolward_policy::HostGrant;
 
 use crate::server::{Server, ok, read_head, read_request, reply};
 use crate::world::{
-    Chunks, Names, call, code, eventually, get, limits, local, request, send_get, settle, text,
-    transport, writing,
+    Chunks, Names, call, code, eventually, get, limits, local, on_terms, request, send_get, settle,
+    text, transport, writing,
 };
 
 fn route(transport: &Transport, rule: HostGrant) -> Egress {
@@ -73,10 +73,9 @@ async fn a_connection_of_one_route_is_never_used_by_another() {
     fetch(&one, &url).await;
     assert_eq!(server.heard.connections(), 2);
     // Least of all by one that may not reach its address.
-    let narrow = HostGrant {
-        addresses: Vec::new(),
-        ..local("a.example", server.port)
-    };
+    let narrow = on_terms(local("a.example", server.port), |terms| {
+        terms.addresses.clear()
+    });
     let call = route(&transport, narrow).call(limits(), Arc::new(NoSecrets));
     assert_eq!(code(send_get(&call, &url).await), "address-not-granted");
     assert_eq!(server.heard.connections(), 2);
@@ -205,10 +204,9 @@ async fn an_idle_connection_yields_to_another_route_that_needs_one() {
 async fn a_connection_that_carried_the_guests_own_credentials_is_not_kept() {
     let server = Server::replying(ok("hello")).await;
     let url = format!("http://a.example:{}/", server.port);
-    let rule = HostGrant {
-        headers: vec!["authorization".to_owned()],
-        ..local("a.example", server.port)
-    };
+    let rule = on_terms(local("a.example", server.port), |terms| {
+        terms.guest_headers = vec!["authorization".to_owned()];
+    });
     let call = call(vec![rule]);
     let mut own = get(&url);
     own.headers_mut()

@@ -7,12 +7,12 @@ use http_body_util::Full;
 use toolward_egress::{
     Call, CallLimits, Rules, SecretValues, Timeouts, Transport, TransportSettings,
 };
-use toolward_policy::{HostGrant, SecretBinding, SecretPosition};
+use toolward_policy::{SecretBinding, SecretPosition};
 
 use crate::server::{Server, ok, read_request};
 use crate::tls::Authority;
 use crate::world::{
-    Chunks, Names, Values, code, get, limits, request, settle, token, transport, writing,
+    Chunks, Names, Values, code, get, limits, on_terms, request, settle, token, transport, writing,
 };
 
 pub(crate) const VALUE: &str = "s3cr3t/value+0123456789";
@@ -62,9 +62,10 @@ impl Vault {
         limits: CallLimits,
     ) -> Call {
         let port = self.server.port;
-        let open = |host| HostGrant {
-            headers: vec!["cookie".to_owned()],
-            ..writing(host, port)
+        let open = |host| {
+            on_terms(writing(host, port), |terms| {
+                terms.guest_headers = vec!["cookie".to_owned()];
+            })
         };
         let hosts = vec![open("a.example"), open("evil.example")];
         let rules = Rules::new(hosts, secrets).unwrap();

@@ -11,12 +11,11 @@ use toolward_egress::{
     Call, CallLimits, Error, LookupPermit, NoSecrets, Resolve, Resolving, Rules, Timeouts,
     TransportSettings,
 };
-use toolward_policy::HostGrant;
 
 use crate::server::{Client, Heard, Server, read_request};
 use crate::world::{
-    Chunks, Names, call_with, code, eventually, get, limits, local, send_get, settle, text,
-    transport, writing,
+    Chunks, Names, call_with, code, eventually, get, limits, local, on_terms, send_get, settle,
+    text, transport, writing,
 };
 
 const SHORT: Duration = Duration::from_millis(200);
@@ -172,10 +171,9 @@ async fn a_body_that_stops_is_left() {
 #[tokio::test]
 async fn a_tls_handshake_that_never_comes_is_left() {
     let server = Server::start(None, silent).await;
-    let rule = HostGrant {
-        plain_http: false,
-        ..local("a.example", server.port)
-    };
+    let rule = on_terms(local("a.example", server.port), |terms| {
+        terms.plain_http = false;
+    });
     let rules = Arc::new(Rules::new(vec![rule], Vec::new()).unwrap());
     let authority = crate::tls::Authority::new();
     let transport = TransportSettings {

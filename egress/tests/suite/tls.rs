@@ -11,7 +11,7 @@ use toolward_egress::{NoSecrets, Rules, Transport, TransportSettings};
 use toolward_policy::HostGrant;
 
 use crate::server::{Server, ok};
-use crate::world::{Names, code, limits, local, send_get, text, transport};
+use crate::world::{Names, code, limits, local, on_terms, send_get, text, transport};
 
 /// A certificate authority of a test.
 pub(crate) struct Authority {
@@ -51,10 +51,9 @@ impl Authority {
 }
 
 fn https(host: &str, port: u16) -> HostGrant {
-    HostGrant {
-        plain_http: false,
-        ..local(host, port)
-    }
+    on_terms(local(host, port), |terms| {
+        terms.plain_http = false;
+    })
 }
 
 async fn fetch(transport: &Transport, host: &str, port: u16) -> &'static str {

@@ -20,7 +20,7 @@ use toolward_egress::{
     Call, CallLimits, Error, LookupPermit, NoSecrets, Resolve, Resolving, ResponseBody, Rules,
     SecretValues, Timeouts, TransportSettings, ValueError,
 };
-use toolward_policy::{HostGrant, SecretBinding, SecretPosition};
+use toolward_policy::{HostGrant, HostTerms, SecretBinding, SecretPosition};
 use zeroize::Zeroizing;
 
 /// Answers for names: a list of answers for each, the last of which stays.
@@ -80,9 +80,11 @@ pub(crate) fn local(host: &str, port: u16) -> HostGrant {
     HostGrant {
         host: HostPattern::parse(&format!("{host}:{port}")).unwrap(),
         unsafe_methods: false,
-        plain_http: true,
-        addresses: vec!["127.0.0.1/32".parse::<IpNet>().unwrap()],
-        headers: Vec::new(),
+        terms: HostTerms {
+            plain_http: true,
+            addresses: vec!["127.0.0.1/32".parse::<IpNet>().unwrap()],
+            guest_headers: Vec::new(),
+        },
     }
 }
 
@@ -92,6 +94,12 @@ pub(crate) fn writing(host: &str, port: u16) -> HostGrant {
         unsafe_methods: true,
         ..local(host, port)
     }
+}
+
+/// The same rule on other terms.
+pub(crate) fn on_terms(mut rule: HostGrant, change: impl FnOnce(&mut HostTerms)) -> HostGrant {
+    change(&mut rule.terms);
+    rule
 }
 
 pub(crate) fn limits() -> CallLimits {

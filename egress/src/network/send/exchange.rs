@@ -97,7 +97,7 @@ async fn pooled(
     let passes = |address| {
         rules
             .iter()
-            .any(|rule| address::check(address, &rule.addresses).is_ok())
+            .any(|rule| address::check(address, &rule.terms.addresses).is_ok())
     };
     loop {
         let mut connection = egress.route.pool.take(origin, passes)?;
