@@ -112,7 +112,11 @@ impl Rules {
         let at = || format!("{host}:{port}");
         let matches = |rule: &HostGrant| rule.host.matches(host, *port, default_port);
         keep(&matches, Rule::HostNotGranted, &at)?;
-        keep(&|rule| *https || rule.terms.plain_http, Rule::PlainHttp, &at)?;
+        keep(
+            &|rule| *https || rule.terms.plain_http,
+            Rule::PlainHttp,
+            &at,
+        )?;
         let sent = || format!("{method} {}", at());
         let by_method = |rule: &HostGrant| method.is_safe() || rule.unsafe_methods;
         keep(&by_method, Rule::UnsafeMethod, &sent)?;

@@ -48,7 +48,9 @@ pub use grant::{
 };
 pub use host_terms::HostTerms;
 pub use implementation::{Contract, DeclaredBy, Implementation, Machine, UnusableDirectory};
-pub use limits::{Limit, LimitName, LimitSetting, LimitSettings, Limits, fuel_for, own};
+pub use limits::{
+    CallLimits, Limit, LimitName, LimitSetting, LimitSettings, Limits, fuel_for, own,
+};
 pub use name::{Publisher, RuleId, RuleKind, ToolPattern};
 pub use narrowing::Wider;
 pub use partial::{Partial, Withheld};

@@ -4,7 +4,9 @@
 use std::sync::atomic::Ordering;
 
 use crate::server::{Server, answering, ok};
-use crate::world::{Names, call_with, code, limits, local, on_terms, send_get, settle, text};
+use crate::world::{
+    Names, call_with, code, deadline, limits, local, on_terms, send_get, settle, text,
+};
 
 #[tokio::test]
 async fn a_name_that_resolves_to_a_private_address_is_not_connected_to() {
@@ -165,7 +167,11 @@ async fn the_systems_resolver_answers_for_this_machine() {
     };
     let transport = transport.build();
     let egress = transport.egress(std::sync::Arc::new(rules));
-    let call = egress.call(limits(), std::sync::Arc::new(toolward_egress::NoSecrets));
+    let call = egress.call(
+        limits(),
+        deadline(),
+        None, std::sync::Arc::new(toolward_egress::NoSecrets),
+    );
     let url = format!("http://localhost:{}/", server.port);
     assert_eq!(
         text(send_get(&call, &url).await.unwrap()).await.unwrap(),

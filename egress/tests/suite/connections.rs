@@ -12,8 +12,8 @@ use toolward_policy::HostGrant;
 
 use crate::server::{Server, ok, read_head, read_request, reply};
 use crate::world::{
-    Chunks, Names, call, code, eventually, get, limits, local, on_terms, request, send_get, settle,
-    text, transport, writing,
+    Chunks, Names, call, code, deadline, eventually, get, limits, local, on_terms, request,
+    send_get, settle, text, transport, writing,
 };
 
 fn route(transport: &Transport, rule: HostGrant) -> Egress {
@@ -21,7 +21,7 @@ fn route(transport: &Transport, rule: HostGrant) -> Egress {
 }
 
 async fn fetch(egress: &Egress, url: &str) -> String {
-    let call = egress.call(limits(), Arc::new(NoSecrets));
+    let call = egress.call(limits(), deadline(), None, Arc::new(NoSecrets));
     text(send_get(&call, url).await.unwrap()).await.unwrap()
 }
 
@@ -36,7 +36,7 @@ async fn one_connection_serves_request_after_request() {
     for _ in 0..50 {
         assert_eq!(fetch(&egress, &url).await, "hello");
     }
-    let call = egress.call(limits(), Arc::new(NoSecrets));
+    let call = egress.call(limits(), deadline(), None, Arc::new(NoSecrets));
     for _ in 0..10 {
         let own = request(Method::POST, &url, "body");
         let response = call.send(own, Timeouts::default()).await.unwrap();
@@ -76,7 +76,7 @@ async fn a_connection_of_one_route_is_never_used_by_another() {
     let narrow = on_terms(local("a.example", server.port), |terms| {
         terms.addresses.clear()
     });
-    let call = route(&transport, narrow).call(limits(), Arc::new(NoSecrets));
+    let call = route(&transport, narrow).call(limits(), deadline(), None, Arc::new(NoSecrets));
     assert_eq!(code(send_get(&call, &url).await), "address-not-granted");
     assert_eq!(server.heard.connections(), 2);
 }
@@ -170,7 +170,7 @@ async fn idle_connections_are_bounded() {
     }
     .build();
     let egress = route(&transport, local("a.example", server.port));
-    let call = egress.call(limits(), Arc::new(NoSecrets));
+    let call = egress.call(limits(), deadline(), None, Arc::new(NoSecrets));
     let mut responses = Vec::new();
     for _ in 0..6 {
         responses.push(send_get(&call, &url).await.unwrap());
@@ -296,7 +296,7 @@ async fn a_request_that_is_given_up_frees_its_connection_whatever_the_server_doe
     }
     .build();
     let call = route(&transport, writing("a.example", stuck.port));
-    let call = call.call(limits(), Arc::new(NoSecrets));
+    let call = call.call(limits(), deadline(), None, Arc::new(NoSecrets));
     let large = "x".repeat(8 << 20);
     let url = format!("http://a.example:{}/", stuck.port);
     let sent = call.send(request(Method::POST, &url, &large), Timeouts::default());
@@ -326,7 +326,7 @@ async fn requests_beyond_the_connections_take_turns() {
         }
         .build();
         let egress = route(&transport, local("a.example", server.port));
-        let call = egress.call(limits(), Arc::new(NoSecrets));
+        let call = egress.call(limits(), deadline(), None, Arc::new(NoSecrets));
         let one = |_| {
             let sent = call.send(get(&url), Timeouts::default());
             tokio::spawn(async move { text(sent.await.unwrap()).await.unwrap() })

@@ -12,7 +12,7 @@ use toolward_egress::{
 use toolward_policy::HostGrant;
 
 use crate::server::{Server, ok, read_request};
-use crate::world::{code, eventually, get, limits, local, send_get, settle, transport};
+use crate::world::{code, deadline, eventually, get, limits, local, send_get, settle, transport};
 
 /// Answers for `a.example`, on 127.0.0.1, and never for any other name.
 #[derive(Default)]
@@ -53,7 +53,7 @@ fn rules(port: u16) -> Arc<Rules> {
 }
 
 fn call(egress: &Egress) -> Call {
-    egress.call(limits(), Arc::new(NoSecrets))
+    egress.call(limits(), deadline(), None, Arc::new(NoSecrets))
 }
 
 /// Sends sixteen requests, each to a name that never resolves.

@@ -17,10 +17,10 @@ use http_body_util::{BodyExt, Empty, Full};
 use ipnet::IpNet;
 use toolward_contract::capability::HostPattern;
 use toolward_egress::{
-    Call, CallLimits, Error, LookupPermit, NoSecrets, Resolve, Resolving, ResponseBody, Rules,
-    SecretValues, Timeouts, TransportSettings, ValueError,
+    Call, Error, LookupPermit, NoSecrets, Resolve, Resolving, ResponseBody, Rules, SecretValues,
+    Timeouts, TransportSettings, ValueError,
 };
-use toolward_policy::{HostGrant, HostTerms, SecretBinding, SecretPosition};
+use toolward_policy::{CallLimits, HostGrant, HostTerms, SecretBinding, SecretPosition};
 use zeroize::Zeroizing;
 
 /// Answers for names: a list of answers for each, the last of which stays.
@@ -104,9 +104,16 @@ pub(crate) fn on_terms(mut rule: HostGrant, change: impl FnOnce(&mut HostTerms))
 
 pub(crate) fn limits() -> CallLimits {
     CallLimits {
-        request_timeout: Duration::from_secs(60),
-        ..CallLimits::until(Instant::now() + Duration::from_secs(120))
+        http_timeout: Duration::from_secs(60),
+        http_requests_total: 1000,
+        egress_bytes: 256 << 20,
+        ..CallLimits::default()
     }
+}
+
+/// When a call ends that nothing else ends.
+pub(crate) fn deadline() -> Instant {
+    Instant::now() + Duration::from_secs(120)
 }
 
 /// A call of a fresh transport under `rules`.
@@ -117,7 +124,7 @@ pub(crate) fn call(rules: Vec<HostGrant>) -> Call {
 pub(crate) fn call_with(names: &Arc<Names>, rules: Vec<HostGrant>, limits: CallLimits) -> Call {
     let rules = Arc::new(Rules::new(rules, Vec::new()).unwrap());
     let egress = transport(names).build().egress(rules);
-    egress.call(limits, Arc::new(NoSecrets))
+    egress.call(limits, deadline(), None, Arc::new(NoSecrets))
 }
 
 /// Values for secrets.
