@@ -19,7 +19,7 @@
 //!
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
-//! let egress = TransportSettings::default().build().egress(Arc::new(Rules::default()));
+//! let egress = TransportSettings::default().build().egress("acme", Arc::new(Rules::default()));
 //! let deadline = Instant::now() + Duration::from_secs(30);
 //! let call = egress.call(CallLimits::default(), deadline, None, Arc::new(NoSecrets));
 //! let request = http::Request::get("https://api.example/").body(String::new())?;

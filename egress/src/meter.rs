@@ -19,7 +19,7 @@ use crate::error::{Limit, LimitKind};
 /// // Two calls share 100 requests.
 /// let limits = CallLimits { http_requests_total: 100, ..CallLimits::default() };
 /// let budget = Meter::new(&limits, None);
-/// let egress = TransportSettings::default().build().egress(Arc::new(Rules::default()));
+/// let egress = TransportSettings::default().build().egress("acme", Arc::new(Rules::default()));
 /// let deadline = Instant::now() + Duration::from_secs(30);
 /// let first = egress.call(limits.clone(), deadline, Some(&budget), Arc::new(NoSecrets));
 /// let second = egress.call(limits, deadline, Some(&budget), Arc::new(NoSecrets));

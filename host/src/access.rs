@@ -93,7 +93,7 @@ fn egress(grant: &Grant, driver_publisher: &str, services: &Services) -> Result<
         Some((secret.slug.clone(), binding.clone()))
     });
     match Rules::new(grant.network().to_vec(), secrets) {
-        Ok(rules) => Ok(Some(transport.egress_of(driver_publisher, Arc::new(rules)))),
+        Ok(rules) => Ok(Some(transport.egress(driver_publisher, Arc::new(rules)))),
         Err(error) => {
             // Unreachable: the policy is checked when it is read.
             tracing::error!(%error, "a grant can't be turned into rules; nothing is reached");

@@ -12,10 +12,8 @@ use toolward_support::helper::lock;
 /// On whose account a permit is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Holder {
-    /// Routes with one owner.
+    /// The routes of one owner.
     Owner(Arc<str>),
-    /// A route without one.
-    Route(u64),
     /// A principal.
     Caller(Arc<str>),
 }

@@ -166,11 +166,12 @@ async fn the_systems_resolver_answers_for_this_machine() {
         ..Default::default()
     };
     let transport = transport.build();
-    let egress = transport.egress(std::sync::Arc::new(rules));
+    let egress = transport.egress("alpha", std::sync::Arc::new(rules));
     let call = egress.call(
         limits(),
         deadline(),
-        None, std::sync::Arc::new(toolward_egress::NoSecrets),
+        None,
+        std::sync::Arc::new(toolward_egress::NoSecrets),
     );
     let url = format!("http://localhost:{}/", server.port);
     assert_eq!(

@@ -2,6 +2,7 @@
 //! as nobody wants what comes over them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{HeaderValue, Method, Request};
@@ -17,7 +18,12 @@ use crate::world::{
 };
 
 fn route(transport: &Transport, rule: HostGrant) -> Egress {
-    transport.egress(Arc::new(Rules::new(vec![rule], Vec::new()).unwrap()))
+    static OWNERS: AtomicUsize = AtomicUsize::new(0);
+    let owner = OWNERS.fetch_add(1, Ordering::Relaxed).to_string();
+    transport.egress(
+        &owner,
+        Arc::new(Rules::new(vec![rule], Vec::new()).unwrap()),
+    )
 }
 
 async fn fetch(egress: &Egress, url: &str) -> String {

@@ -297,15 +297,28 @@ async fn a_nested_call_uses_what_is_left_of_its_root() {
         http_requests_total: 3,
         ..limits()
     };
-    let root = transport
-        .egress(Arc::clone(&rules))
-        .call(few, deadline(), None, Arc::new(NoSecrets));
-    let route = transport.egress(rules);
+    let root = transport.egress("alpha", Arc::clone(&rules)).call(
+        few,
+        deadline(),
+        None,
+        Arc::new(NoSecrets),
+    );
+    let route = transport.egress("alpha", rules);
     for _ in 0..3 {
-        let nested = route.call(limits(), deadline(), Some(&root.meter()), Arc::new(NoSecrets));
+        let nested = route.call(
+            limits(),
+            deadline(),
+            Some(&root.meter()),
+            Arc::new(NoSecrets),
+        );
         assert_eq!(code(send_get(&nested, &url(&server)).await), "sent");
     }
-    let nested = route.call(limits(), deadline(), Some(&root.meter()), Arc::new(NoSecrets));
+    let nested = route.call(
+        limits(),
+        deadline(),
+        Some(&root.meter()),
+        Arc::new(NoSecrets),
+    );
     assert_eq!(
         code(send_get(&nested, &url(&server)).await),
         "requests-total"
@@ -409,9 +422,12 @@ async fn open_connections_of_a_host_are_bounded() {
         ..transport(&Names::local())
     }
     .build();
-    let call = transport
-        .egress(Arc::new(rules))
-        .call(limits(), deadline(), None, Arc::new(NoSecrets));
+    let call = transport.egress("alpha", Arc::new(rules)).call(
+        limits(),
+        deadline(),
+        None,
+        Arc::new(NoSecrets),
+    );
     let held: Vec<_> = (0..2)
         .map(|_| tokio::spawn(call.send(get(&url(&server)), Timeouts::default())))
         .collect();
@@ -451,9 +467,12 @@ async fn a_route_that_takes_all_its_connections_leaves_others_theirs() {
     .build();
     let route = |port| {
         let rules = Rules::new(vec![local("a.example", port)], Vec::new()).unwrap();
-        transport
-            .egress(Arc::new(rules))
-            .call(limits(), deadline(), None, Arc::new(NoSecrets))
+        transport.egress(&port.to_string(), Arc::new(rules)).call(
+            limits(),
+            deadline(),
+            None,
+            Arc::new(NoSecrets),
+        )
     };
     let greedy = route(tarpit.port);
     let mut held = JoinSet::new();

@@ -69,7 +69,7 @@ impl Vault {
         let hosts = vec![open("a.example"), open("evil.example")];
         let rules = Rules::new(hosts, secrets).unwrap();
         self.transport
-            .egress(Arc::new(rules))
+            .egress("alpha", Arc::new(rules))
             .call(limits, deadline(), None, values)
     }
 
@@ -414,7 +414,7 @@ async fn a_server_without_the_right_certificate_hears_no_secret() {
         vec![writing("a.example", other.port)],
         vec![token("a.example", other.port)],
     );
-    let egress = vault.transport.egress(Arc::new(rules.unwrap()));
+    let egress = vault.transport.egress("alpha", Arc::new(rules.unwrap()));
     let call = egress.call(limits(), deadline(), None, Values::of(&[("token", VALUE)]));
     let mark = call.placeholder("token").unwrap();
     let url = format!("https://a.example:{}/", other.port);

@@ -98,7 +98,9 @@ async fn the_deadline_of_the_call_comes_before_all() {
     let url = format!("http://a.example:{}/", server.port);
     let deadline = Instant::now() + SHORT;
     let rules = Rules::new(vec![local("a.example", server.port)], Vec::new()).unwrap();
-    let egress = transport(&Names::local()).build().egress(Arc::new(rules));
+    let egress = transport(&Names::local())
+        .build()
+        .egress("alpha", Arc::new(rules));
     let call = egress.call(limits(), deadline, None, Arc::new(NoSecrets));
     let Err(Error::Timeout(timeout)) = send_get(&call, &url).await else {
         panic!("it was answered");
@@ -175,9 +177,10 @@ async fn a_tls_handshake_that_never_comes_is_left() {
         ..transport(&Names::local())
     }
     .build();
-    let call = transport
-        .egress(rules)
-        .call(short(), deadline(), None, Arc::new(NoSecrets));
+    let call =
+        transport
+            .egress("alpha", rules)
+            .call(short(), deadline(), None, Arc::new(NoSecrets));
     let url = format!("https://a.example:{}/", server.port);
     assert_eq!(in_time(send_get(&call, &url)).await, "timeout-tls");
     eventually(|| server.heard.closed() == 1).await;
@@ -203,7 +206,7 @@ async fn a_resolver_that_never_answers_is_left() {
         ..transport(&Names::local())
     }
     .build();
-    let egress = transport.egress(rules);
+    let egress = transport.egress("alpha", rules);
     let url = "http://a.example:1/";
     let call = egress.call(short(), deadline(), None, Arc::new(NoSecrets));
     assert_eq!(in_time(send_get(&call, url)).await, "timeout-resolve");

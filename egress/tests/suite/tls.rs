@@ -58,9 +58,12 @@ fn https(host: &str, port: u16) -> HostGrant {
 
 async fn fetch(transport: &Transport, host: &str, port: u16) -> &'static str {
     let rules = Rules::new(vec![https(host, port)], Vec::new()).unwrap();
-    let call = transport
-        .egress(Arc::new(rules))
-        .call(limits(), deadline(), None, Arc::new(NoSecrets));
+    let call = transport.egress("alpha", Arc::new(rules)).call(
+        limits(),
+        deadline(),
+        None,
+        Arc::new(NoSecrets),
+    );
     code(send_get(&call, &format!("https://{host}:{port}/")).await)
 }
 
@@ -171,9 +174,12 @@ async fn a_tls_connection_is_kept_for_the_next_request() {
     }
     .build();
     let rules = Rules::new(vec![https("a.example", server.port)], Vec::new()).unwrap();
-    let call = transport
-        .egress(Arc::new(rules))
-        .call(limits(), deadline(), None, Arc::new(NoSecrets));
+    let call = transport.egress("alpha", Arc::new(rules)).call(
+        limits(),
+        deadline(),
+        None,
+        Arc::new(NoSecrets),
+    );
     for _ in 0..10 {
         let url = format!("https://a.example:{}/", server.port);
         let response = send_get(&call, &url).await.unwrap();

@@ -123,7 +123,7 @@ pub(crate) fn call(rules: Vec<HostGrant>) -> Call {
 
 pub(crate) fn call_with(names: &Arc<Names>, rules: Vec<HostGrant>, limits: CallLimits) -> Call {
     let rules = Arc::new(Rules::new(rules, Vec::new()).unwrap());
-    let egress = transport(names).build().egress(rules);
+    let egress = transport(names).build().egress("alpha", rules);
     egress.call(limits, deadline(), None, Arc::new(NoSecrets))
 }
 
