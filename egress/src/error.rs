@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use toolward_policy::LimitName;
 use toolward_support::report::codes;
 
 /// Any error of a body.
@@ -155,6 +156,19 @@ codes! {
         TotalBytes = "total-bytes", "too much traffic in this call";
         RequestHeadBytes = "request-head-bytes", "the request's headers are too large";
         ResponseHeadBytes = "response-head-bytes", "the response's headers are too large or too many";
+    }
+}
+
+impl LimitKind {
+    /// The limit of the table that it enforces.
+    pub const fn limit(self) -> LimitName {
+        match self {
+            Self::RequestsAtOnce => LimitName::HttpRequests,
+            Self::RequestsTotal => LimitName::HttpRequestsTotal,
+            Self::RequestBodyBytes | Self::ResponseBodyBytes => LimitName::HttpBody,
+            Self::RequestHeadBytes | Self::ResponseHeadBytes => LimitName::HttpHead,
+            Self::TotalBytes => LimitName::Egress,
+        }
     }
 }
 
