@@ -32,7 +32,7 @@ impl Transport {
         None
     }
 
-    pub fn egress_of(&self, _: &str, _: Arc<Rules>) -> Egress {
+    pub fn egress(&self, _: &str, _: Arc<Rules>) -> Egress {
         match self.0 {}
     }
 }

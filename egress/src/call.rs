@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::BodyExt;
+use toolward_policy::CallLimits;
 
-use crate::call_state::{CallLimits, CallState, Timeouts};
+use crate::call_state::{CallState, Timeouts};
 use crate::error::{BoxError, Error};
 use crate::meter::{Meter, Usage};
 use crate::network::{self, Egress, ResponseBody};
@@ -19,11 +21,12 @@ use crate::secret::SecretValues;
 /// use std::sync::Arc;
 /// use std::time::{Duration, Instant};
 /// use http_body_util::{BodyExt, Limited};
-/// use toolward_egress::{Call, CallLimits, Egress, NoSecrets, ResponseBody, Timeouts, target};
+/// use toolward_egress::{Call, Egress, NoSecrets, ResponseBody, Timeouts, target};
+/// use toolward_policy::CallLimits;
 ///
 /// async fn fetch(egress: &Egress, url: &str) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
-///     let limits = CallLimits::until(Instant::now() + Duration::from_secs(30));
-///     let call: Call = egress.call(limits, Arc::new(NoSecrets));
+///     let deadline = Instant::now() + Duration::from_secs(30);
+///     let call: Call = egress.call(CallLimits::default(), deadline, None, Arc::new(NoSecrets));
 ///     let request = http::Request::get(target::uri(url)?).body(String::new())?;
 ///     let timeouts = Timeouts { connect: Some(Duration::from_secs(5)), ..Timeouts::default() };
 ///     let response: http::Response<ResponseBody> = call.send(request, timeouts).await?;
@@ -47,32 +50,26 @@ impl fmt::Debug for Call {
 }
 
 impl Egress {
-    /// One call's access.
-    pub fn call(&self, limits: CallLimits, secrets: Arc<dyn SecretValues>) -> Call {
-        Call::new(self.clone(), CallState::new(limits, None, secrets))
-    }
-
-    /// The access of a call that is nested in another: its requests and bytes also count towards
-    /// `outer`.
-    pub fn call_within(
+    /// The access of one call, which is over at `deadline`. What it uses counts against `outer`, too: the calls that it is
+    /// nested in.
+    pub fn call(
         &self,
-        outer: &Meter,
         limits: CallLimits,
+        deadline: Instant,
+        outer: Option<&Meter>,
         secrets: Arc<dyn SecretValues>,
     ) -> Call {
-        let state = CallState::new(limits, Some(outer.clone()), secrets);
-        Call::new(self.clone(), state)
+        Call {
+            egress: self.clone(),
+            state: Arc::new(CallState::new(limits, deadline, outer.cloned(), secrets)),
+        }
     }
 }
 
 impl Call {
-    fn new(egress: Egress, state: CallState) -> Call {
-        let state = Arc::new(state);
-        Call { egress, state }
-    }
-
-    /// The text that stands for a secret in this call; the same text each time. `None` if the rules
-    /// tie this secret to no place, or if the system has no randomness.
+    /// The text that stands for a secret in this call; the same each time.
+    /// `None`: the rules tie this secret to no place, or the system has no
+    /// randomness.
     pub fn placeholder(&self, slug: &str) -> Option<String> {
         let places = self.egress.rules().secrets();
         let known = places.iter().any(|place| place.slug == slug);

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use toolward_policy::CallLimits;
+
 use crate::error::{Limit, LimitKind, Stage, Timeout};
 use crate::meter::Meter;
 use crate::secret::SecretValues;
@@ -13,6 +15,8 @@ use crate::secret::sent_secrets::SentSecrets;
 
 pub(crate) struct CallState {
     pub(crate) limits: CallLimits,
+    /// When the call is over.
+    pub(crate) deadline: Instant,
     pub(crate) meter: Meter,
     pub(crate) placeholders: Placeholders,
     pub(crate) secrets: SentSecrets,
@@ -22,12 +26,14 @@ pub(crate) struct CallState {
 impl CallState {
     pub(crate) fn new(
         limits: CallLimits,
+        deadline: Instant,
         outer: Option<Meter>,
         values: Arc<dyn SecretValues>,
     ) -> CallState {
         CallState {
+            meter: Meter::new(&limits, outer),
             limits,
-            meter: Meter::new(limits.requests_total, limits.total_bytes, outer),
+            deadline,
             placeholders: Placeholders::default(),
             secrets: SentSecrets::new(values),
             in_flight: AtomicU32::new(0),
@@ -41,8 +47,8 @@ impl CallState {
         let slot = RequestSlot {
             call: Arc::clone(self),
         };
-        let (used, allowed) = (u64::from(before) + 1, self.limits.requests_at_once);
-        Limit::check(LimitKind::RequestsAtOnce, used, u64::from(allowed))?;
+        let (used, allowed) = (u64::from(before) + 1, self.limits.http_requests);
+        Limit::check(LimitKind::RequestsAtOnce, used, allowed)?;
         Ok(slot)
     }
 }
@@ -55,45 +61,6 @@ pub(crate) struct RequestSlot {
 impl Drop for RequestSlot {
     fn drop(&mut self) {
         self.call.in_flight.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// What one call may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallLimits {
-    /// Requests in flight: from [`crate::Call::send`] to the end of the response's body.
-    pub requests_at_once: u32,
-    /// Requests in all, refused ones included.
-    pub requests_total: u64,
-    /// Bytes of one request body.
-    pub request_body_bytes: u64,
-    /// Bytes of one response body.
-    pub response_body_bytes: u64,
-    /// Bytes of all heads and bodies, both ways.
-    pub total_bytes: u64,
-    /// Bytes of a request's head, and of a response's; of the latter, 64 KiB at
-    /// most.
-    pub header_bytes: u64,
-    /// From [`crate::Call::send`] to the end of the response's body.
-    pub request_timeout: Duration,
-    /// When the call is over.
-    pub deadline: Instant,
-}
-
-impl CallLimits {
-    /// The default limits, for a call that is over at `deadline`.
-    pub fn until(deadline: Instant) -> CallLimits {
-        const MIB: u64 = 1 << 20;
-        CallLimits {
-            requests_at_once: 16,
-            requests_total: 1000,
-            request_body_bytes: 16 * MIB,
-            response_body_bytes: 16 * MIB,
-            total_bytes: 256 * MIB,
-            header_bytes: 64 << 10,
-            request_timeout: Duration::from_secs(60),
-            deadline,
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use toolward_policy::LimitName;
 use toolward_support::report::codes;
 
 /// Any error of a body.
@@ -156,7 +157,20 @@ codes! {
     }
 }
 
-/// The error of a request that took too long.
+impl LimitKind {
+    /// The limit of the table that it enforces.
+    pub const fn limit(self) -> LimitName {
+        match self {
+            Self::RequestsAtOnce => LimitName::HttpRequests,
+            Self::RequestsTotal => LimitName::HttpRequestsTotal,
+            Self::RequestBodyBytes | Self::ResponseBodyBytes => LimitName::HttpBody,
+            Self::RequestHeadBytes | Self::ResponseHeadBytes => LimitName::HttpHead,
+            Self::TotalBytes => LimitName::Egress,
+        }
+    }
+}
+
+/// A request that took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}", .stage.message(), if *.deadline { " (the call's deadline)" } else { "" })]
 pub struct Timeout {

@@ -14,13 +14,14 @@
 //! ```
 //! use std::sync::Arc;
 //! use std::time::{Duration, Instant};
-//! use toolward_egress::{CallLimits, NoSecrets, Rules, Timeouts, TransportSettings};
+//! use toolward_egress::{NoSecrets, Rules, Timeouts, TransportSettings};
+//! use toolward_policy::CallLimits;
 //!
 //! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 //! # runtime.block_on(async {
-//! let egress = TransportSettings::default().build().egress(Arc::new(Rules::default()));
-//! let limits = CallLimits::until(Instant::now() + Duration::from_secs(30));
-//! let call = egress.call(limits, Arc::new(NoSecrets));
+//! let egress = TransportSettings::default().build().egress("acme", Arc::new(Rules::default()));
+//! let deadline = Instant::now() + Duration::from_secs(30);
+//! let call = egress.call(CallLimits::default(), deadline, None, Arc::new(NoSecrets));
 //! let request = http::Request::get("https://api.example/").body(String::new())?;
 //! let refused = call.send(request, Timeouts::default()).await;
 //! assert_eq!(refused.map_err(|error| error.code()).err(), Some("host-not-granted"));
@@ -53,7 +54,7 @@ mod rules;
 mod secret;
 
 pub use call::Call;
-pub use call_state::{CallLimits, Timeouts};
+pub use call_state::Timeouts;
 pub use error::{
     BoxError, Denied, Error, Limit, LimitKind, NetworkError, NetworkKind, Rule, SecretError,
     SecretProblem, Stage, Timeout,

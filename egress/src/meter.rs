@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use toolward_policy::CallLimits;
+
 use crate::error::{Limit, LimitKind};
 
 /// Requests and bytes of a call. Clones share everything.
@@ -10,14 +12,16 @@ use crate::error::{Limit, LimitKind};
 /// ```
 /// use std::sync::Arc;
 /// use std::time::{Duration, Instant};
-/// use toolward_egress::{CallLimits, Meter, NoSecrets, Rules, TransportSettings, Usage};
+/// use toolward_egress::{Meter, NoSecrets, Rules, TransportSettings, Usage};
+/// use toolward_policy::CallLimits;
 ///
-/// // Two calls share 100 requests and 1 MiB.
-/// let budget = Meter::budget(100, 1 << 20);
-/// let egress = TransportSettings::default().build().egress(Arc::new(Rules::default()));
-/// let limits = CallLimits::until(Instant::now() + Duration::from_secs(30));
-/// let first = egress.call_within(&budget, limits, Arc::new(NoSecrets));
-/// let second = egress.call_within(&budget, limits, Arc::new(NoSecrets));
+/// // Two calls share 100 requests.
+/// let limits = CallLimits { http_requests_total: 100, ..CallLimits::default() };
+/// let budget = Meter::new(&limits, None);
+/// let egress = TransportSettings::default().build().egress("acme", Arc::new(Rules::default()));
+/// let deadline = Instant::now() + Duration::from_secs(30);
+/// let first = egress.call(limits.clone(), deadline, Some(&budget), Arc::new(NoSecrets));
+/// let second = egress.call(limits, deadline, Some(&budget), Arc::new(NoSecrets));
 /// assert_eq!(budget.usage(), Usage::default());
 /// ```
 #[derive(Debug, Clone)]
@@ -60,16 +64,12 @@ pub struct Usage {
 }
 
 impl Meter {
-    /// A budget of requests and bytes that several calls share
-    /// ([`crate::Egress::call_within`]).
-    pub fn budget(max_requests: u64, max_bytes: u64) -> Meter {
-        Meter::new(max_requests, max_bytes, None)
-    }
-
-    pub(crate) fn new(max_requests: u64, max_bytes: u64, outer: Option<Meter>) -> Meter {
+    /// A meter of requests and bytes: of one call ([`crate::Egress::call`]), or of several that
+    /// share it as their outer one.
+    pub fn new(limits: &CallLimits, outer: Option<Meter>) -> Meter {
         Meter(Arc::new(Counts {
-            requests: Count::new(max_requests),
-            bytes: Count::new(max_bytes),
+            requests: Count::new(limits.http_requests_total),
+            bytes: Count::new(limits.egress_bytes),
             over: OnceLock::new(),
             outer,
         }))
@@ -144,10 +144,19 @@ impl Counts {
 mod tests {
     use super::*;
 
+    fn meter(http_requests_total: u64, egress_bytes: u64, outer: Option<Meter>) -> Meter {
+        let limits = CallLimits {
+            http_requests_total,
+            egress_bytes,
+            ..CallLimits::default()
+        };
+        Meter::new(&limits, outer)
+    }
+
     #[test]
     fn what_a_nested_call_uses_counts_against_its_root() {
-        let root = Meter::new(3, 100, None);
-        let nested = Meter::new(10, 1000, Some(root.clone()));
+        let root = meter(3, 100, None);
+        let nested = meter(10, 1000, Some(root.clone()));
         root.request().unwrap();
         nested.request().unwrap();
         nested.request().unwrap();
@@ -163,8 +172,8 @@ mod tests {
     #[test]
     fn after_the_first_bytes_that_do_not_fit_no_request_passes() {
         for announced in [false, true] {
-            let root = Meter::new(10, 100, None);
-            let nested = Meter::new(10, 1000, Some(root.clone()));
+            let root = meter(10, 100, None);
+            let nested = meter(10, 1000, Some(root.clone()));
             nested.request().unwrap();
             let refused = if announced {
                 nested.fits(101)
@@ -179,8 +188,8 @@ mod tests {
 
     #[test]
     fn what_a_nested_call_is_refused_counts_against_its_root_and_does_not_end_it() {
-        let root = Meter::new(10, 100, None);
-        let nested = Meter::new(10, 50, Some(root.clone()));
+        let root = meter(10, 100, None);
+        let nested = meter(10, 50, Some(root.clone()));
         nested.bytes(60).unwrap_err();
         assert!(nested.request().is_err());
         assert_eq!(root.usage().bytes, 60);

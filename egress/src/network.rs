@@ -12,7 +12,6 @@ mod shares;
 
 use std::net::{IpAddr, ToSocketAddrs};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use std::{fmt, io};
@@ -45,7 +44,6 @@ struct Inner {
     open: Arc<FairPermits>,
     /// The permits for this host's lookups.
     lookups: Arc<FairPermits>,
-    routes: AtomicU64,
     pools: Mutex<Vec<Weak<ConnectionPool>>>,
     /// Requests that wait for a permit of this host.
     waiting: WaitCount,
@@ -76,7 +74,7 @@ impl fmt::Debug for Transport {
 /// let transport = settings.build();
 /// // Before the process confines itself.
 /// let roots: Result<usize, RootsError> = transport.load_roots();
-/// let egress: Egress = transport.egress(Arc::new(Rules::default())).on_behalf_of("alice");
+/// let egress: Egress = transport.egress("acme", Arc::new(Rules::default())).on_behalf_of("alice");
 /// # Ok(())
 /// # }
 /// ```
@@ -120,7 +118,6 @@ impl TransportSettings {
             tls: OnceLock::new(),
             open: permits(self.connections),
             lookups: permits(MAX_LOOKUPS),
-            routes: AtomicU64::new(0),
             pools: Mutex::default(),
             waiting: WaitCount::default(),
             settings: self,
@@ -148,20 +145,10 @@ impl Transport {
 
     /// Creates a route with `rules`, and with connections that no other route uses.
     ///
-    /// A quarter of the connections and lookups that may be open at once is reserved for routes
-    /// that have none open.
-    pub fn egress(&self, rules: Arc<Rules>) -> Egress {
-        let number = self.0.routes.fetch_add(1, Ordering::Relaxed);
-        self.route(Holder::Route(number), rules)
-    }
-
-    /// Like [`Transport::egress`], for a route whose owner has several routes. Their open
-    /// connections and lookups count together, so that more routes give no larger share.
-    pub fn egress_of(&self, owner: &str, rules: Arc<Rules>) -> Egress {
-        self.route(Holder::Owner(owner.into()), rules)
-    }
-
-    fn route(&self, owner: Holder, rules: Arc<Rules>) -> Egress {
+    /// Of the connections and lookups that may be open at once, a quarter is for owners
+    /// that have none open. What the routes of one owner have open counts together, so that more
+    /// routes give no larger share.
+    pub fn egress(&self, owner: &str, rules: Arc<Rules>) -> Egress {
         let (settings, waiting) = (&self.0.settings, self.0.waiting.clone());
         let pool = ConnectionPool::new(settings.idle_connections, settings.idle_timeout, waiting);
         let pool = Arc::new(pool);
@@ -173,7 +160,7 @@ impl Transport {
             open: FairPermits::new(connections.clamp(1, Semaphore::MAX_PERMITS)),
             lookups: FairPermits::new(MAX_ROUTE_LOOKUPS),
             transport: self.clone(),
-            owner,
+            owner: Holder::Owner(owner.into()),
             rules,
             pool,
         };

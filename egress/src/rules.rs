@@ -15,15 +15,13 @@ use crate::{headers, target};
 /// ```
 /// use toolward_contract::capability::HostPattern;
 /// use toolward_egress::{Rules, RulesError};
-/// use toolward_policy::{HostGrant, SecretBinding, SecretPosition};
+/// use toolward_policy::{HostGrant, HostTerms, SecretBinding, SecretPosition};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let host = HostGrant {
 ///     host: HostPattern::parse("api.example")?,
 ///     unsafe_methods: false,
-///     plain_http: false,
-///     addresses: Vec::new(),
-///     headers: Vec::new(),
+///     terms: HostTerms::default(),
 /// };
 /// let mut binding = SecretBinding {
 ///     host: "api.example".to_owned(),
@@ -73,7 +71,7 @@ impl Rules {
         for rule in &hosts {
             let unknown =
                 |name: &&String| !headers::CREDENTIALS.iter().any(|own| own == name.as_str());
-            if let Some(found) = rule.headers.iter().find(unknown) {
+            if let Some(found) = rule.terms.guest_headers.iter().find(unknown) {
                 return Err(RulesError::Header {
                     host: rule.host.to_string(),
                     found: found.clone(),
@@ -114,12 +112,19 @@ impl Rules {
         let at = || format!("{host}:{port}");
         let matches = |rule: &HostGrant| rule.host.matches(host, *port, default_port);
         keep(&matches, Rule::HostNotGranted, &at)?;
-        keep(&|rule| *https || rule.plain_http, Rule::PlainHttp, &at)?;
+        keep(
+            &|rule| *https || rule.terms.plain_http,
+            Rule::PlainHttp,
+            &at,
+        )?;
         let sent = || format!("{method} {}", at());
         let by_method = |rule: &HostGrant| method.is_safe() || rule.unsafe_methods;
         keep(&by_method, Rule::UnsafeMethod, &sent)?;
         for name in credentials {
-            let granted = |rule: &HostGrant| rule.headers.iter().any(|own| name == own.as_str());
+            let granted = |rule: &HostGrant| {
+                let mut own = rule.terms.guest_headers.iter();
+                own.any(|own| name == own.as_str())
+            };
             keep(&granted, Rule::CredentialHeader, &|| name.to_string())?;
         }
         Ok(left)

@@ -51,18 +51,9 @@ impl Access {
         secrets: &Arc<CallSecrets>,
     ) -> Option<toolward_egress::Call> {
         let egress = self.egress.as_ref().ok()?.as_ref()?;
-        let limits = toolward_egress::CallLimits {
-            requests_at_once: u32::try_from(limits.http_requests).unwrap_or(u32::MAX),
-            requests_total: limits.http_requests_total,
-            request_body_bytes: limits.http_body_bytes,
-            response_body_bytes: limits.http_body_bytes,
-            total_bytes: limits.egress_bytes,
-            header_bytes: HEADER_BYTES,
-            request_timeout: limits.http_timeout,
-            deadline,
-        };
         let egress = egress.on_behalf_of(principal);
-        Some(egress.call_within(&budget.network, limits, secrets.clone()))
+        let (limits, outer) = (limits.clone(), Some(&budget.network));
+        Some(egress.call(limits, deadline, outer, secrets.clone()))
     }
 }
 
@@ -84,9 +75,6 @@ fn plan(grant: &Grant, services: &Services) -> Result<Option<Arc<files::Plan>>> 
     }
 }
 
-/// Bytes of the head of a request, and of a response.
-const HEADER_BYTES: u64 = 64 << 10;
-
 fn egress(grant: &Grant, driver_publisher: &str, services: &Services) -> Result<Option<Egress>> {
     if grant.network().is_empty() {
         return Ok(None);
@@ -105,7 +93,7 @@ fn egress(grant: &Grant, driver_publisher: &str, services: &Services) -> Result<
         Some((secret.slug.clone(), binding.clone()))
     });
     match Rules::new(grant.network().to_vec(), secrets) {
-        Ok(rules) => Ok(Some(transport.egress_of(driver_publisher, Arc::new(rules)))),
+        Ok(rules) => Ok(Some(transport.egress(driver_publisher, Arc::new(rules)))),
         Err(error) => {
             // Unreachable: the policy is checked when it is read.
             tracing::error!(%error, "a grant can't be turned into rules; nothing is reached");

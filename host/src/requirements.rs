@@ -54,7 +54,7 @@ impl Requirements {
         for host in grant.network() {
             match host.host.port() {
                 Some(port) => self.ports.extend([port]),
-                None if host.plain_http => self.ports.extend([HTTPS, HTTP]),
+                None if host.terms.plain_http => self.ports.extend([HTTPS, HTTP]),
                 None => self.ports.extend([HTTPS]),
             }
         }

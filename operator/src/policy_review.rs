@@ -293,7 +293,8 @@ impl InternalAddress {
                 let mut addresses = Vec::new();
                 let mut first = None;
                 for address in all.map(|socket| socket.ip()) {
-                    let checked = toolward_egress::address::check(address, &granted.addresses);
+                    let allowed = &granted.terms.addresses;
+                    let checked = toolward_egress::address::check(address, allowed);
                     if let (Err(kind), false) = (checked, addresses.contains(&address)) {
                         addresses.push(address);
                         first.get_or_insert(kind);

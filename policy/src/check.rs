@@ -279,12 +279,7 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
     for name in &rule.names {
         document::read_name(name)?;
     }
-    for header in &rule.guest_headers {
-        if resources::read_guest_header(header)? != *header {
-            return Err(error::HEADER.expected("lower case", header));
-        }
-    }
-    Ok(())
+    rule.host_terms.check()
 }
 
 /// Checks a rule with an action. It covers tools without naming them, so it may only grant

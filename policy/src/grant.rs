@@ -6,13 +6,13 @@ use std::fmt::{self, Display};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use toolward_contract::capability::{Class, HostPattern, PathPattern};
 
 use crate::error::{self, PolicyError};
 use crate::exec::{ExecRule, WorkspaceAccess};
 use crate::fields::word;
+use crate::host_terms::HostTerms;
 
 /// All that a sandbox gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -112,17 +112,12 @@ impl Grant {
 /// One host pattern that outgoing HTTP may reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostGrant {
-    /// The host, as granted; no port means 443, and 80 where `plain_http`.
+    /// The host, as granted; no port means 443, and 80 if `terms` have `plain_http`.
     pub host: HostPattern,
     /// Whether methods other than GET, HEAD and OPTIONS pass.
     pub unsafe_methods: bool,
-    /// Whether `http://` passes, too.
-    pub plain_http: bool,
-    /// Addresses beyond global unicast that the name may resolve to.
-    pub addresses: Vec<IpNet>,
-    /// Headers that the guest may set itself though they carry credentials
-    /// (`authorization`, `cookie`); lower case.
-    pub headers: Vec<String>,
+    /// On which terms.
+    pub terms: HostTerms,
 }
 
 /// A workspace path and the host directory behind it.
@@ -219,19 +214,7 @@ impl fmt::Display for HostGrant {
             true => "all methods",
             false => "GET, HEAD and OPTIONS",
         };
-        let scheme = match self.plain_http {
-            true => "http and https",
-            false => "https",
-        };
-        write!(f, "{methods} to {} by {scheme}", self.host)?;
-        if !self.addresses.is_empty() {
-            let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
-            write!(f, ", at {}, too", addresses.join(", "))?;
-        }
-        if !self.headers.is_empty() {
-            write!(f, ", with the guest's own {}", self.headers.join(", "))?;
-        }
-        Ok(())
+        write!(f, "{methods} to {} {}", self.host, self.terms)
     }
 }
 

@@ -13,6 +13,7 @@ mod exec;
 mod explain;
 mod fields;
 mod grant;
+mod host_terms;
 mod implementation;
 mod limits;
 mod name;
@@ -44,8 +45,11 @@ pub use grant::{
     BucketGrant, Grant, HostGrant, OnViolation, SecretBinding, SecretGrant, SecretPosition,
     WorkspaceGrant,
 };
+pub use host_terms::HostTerms;
 pub use implementation::{Contract, DeclaredBy, Implementation, Machine, UnusableDirectory};
-pub use limits::{Limit, LimitName, LimitSetting, LimitSettings, Limits, fuel_for, own};
+pub use limits::{
+    CallLimits, Limit, LimitName, LimitSetting, LimitSettings, Limits, fuel_for, own,
+};
 pub use name::{Publisher, RuleId, RuleKind, ToolPattern};
 pub use narrowing::Wider;
 pub use partial::{Partial, Withheld};

@@ -8,11 +8,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use toolward_support::fields::{Kind, did_you_mean};
+use toolward_contract::driver::DriverLimits;
+use toolward_contract::json;
+use toolward_support::fields::Kind;
 
 use crate::error::{self, PolicyError, Refuse as _, quoted};
-use crate::fields::{integer, number, table};
-pub use table::{LimitName, Limits, own};
+use crate::fields::{did_you_mean, integer, number, table};
+pub use table::{CallLimits, LimitName, Limits, own};
 
 /// One limit: what a call gets by default, and the most it can ask for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -202,6 +204,50 @@ impl Limits {
             self.fuel.default = fuel_for(self.timeout.default).max(1);
         }
         self
+    }
+
+    /// The limits of an output of so many bytes as JSON.
+    fn json(&self, output_bytes: u64) -> json::Limits {
+        json::Limits {
+            bytes: usize::of(output_bytes),
+            depth: self.json_depth,
+            values: self.json_values,
+        }
+    }
+}
+
+impl CallLimits {
+    /// The limits of calls of one driver, whose contract allows `timeout`. A driver asks for a limit by its name.
+    pub fn new(limits: &Limits, timeout: Duration, driver: &DriverLimits) -> Self {
+        let asked = |name: LimitName| match name {
+            LimitName::Memory => driver.memory_mib.map(|mib| mib.saturating_mul(1 << 20)),
+            name => driver.iter().find(|(key, _)| name == *key)?.1,
+        };
+        Self {
+            timeout: limits.timeout.apply(Some(timeout)),
+            ..Self::of(limits, asked)
+        }
+    }
+
+    /// The same, with no more memory than the caller of the call has left. A body that the
+    /// host reads whole is in memory twice.
+    #[must_use]
+    pub fn within(&self, memory_left: Option<u64>, whole_bodies: bool) -> Self {
+        let mut limits = self.clone();
+        if let Some(left) = memory_left {
+            limits.memory_bytes = limits.memory_bytes.min(left);
+        }
+        if whole_bodies {
+            limits.http_body_bytes = limits.http_body_bytes.min(limits.memory_bytes / 2);
+        }
+        limits
+    }
+}
+
+impl Default for CallLimits {
+    /// The default limits, of a driver that asks for none.
+    fn default() -> Self {
+        Self::of(&Limits::default(), |_| None)
     }
 }
 

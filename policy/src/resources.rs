@@ -1,11 +1,9 @@
 //! The tables that name what tools use: workspaces, secrets, services, shared buckets; and reads
 //! the names in these tables and in rules.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ipnet::IpNet;
 use toolward_contract::capability::{HostPattern, PathPattern};
 use toolward_contract::header;
 use toolward_support::report::Code;
@@ -221,10 +219,7 @@ impl Share {
     }
 }
 
-/// Headers with credentials that a rule may allow the guest to set.
-const GUEST_HEADERS: &[&str] = &["authorization", "cookie"];
-
-/// The most bytes of the name of a header or parameter, of a method, and of a path prefix.
+/// Bytes of a header's name, a parameter's, a method, a path prefix.
 const MAX_HEADER_BYTES: usize = 64;
 const MAX_PARAMETER_BYTES: usize = 64;
 const MAX_METHOD_BYTES: usize = 16;
@@ -335,17 +330,6 @@ pub(crate) fn read_parameter(text: &str) -> Result<String, PolicyError> {
         .hinted("write for example `query = \"key\"`"))
 }
 
-/// A header that a guest may be allowed to set, in lower case.
-pub(crate) fn read_guest_header(text: &str) -> Result<String, PolicyError> {
-    let name = text.to_ascii_lowercase();
-    if GUEST_HEADERS.contains(&name.as_str()) {
-        return Ok(name);
-    }
-    Err(error::HEADER
-        .expected("authorization or cookie", text)
-        .hinted("other headers need no line here"))
-}
-
 /// A method in upper case.
 pub(crate) fn read_method(text: &str) -> Result<String, PolicyError> {
     let plain = (1..=MAX_METHOD_BYTES).contains(&text.len())
@@ -380,18 +364,7 @@ pub(crate) fn read_path_prefix(text: &str) -> Result<String, PolicyError> {
         .hinted("write for example \"/repos/\""))
 }
 
-/// An IP address or a network in CIDR notation.
-pub(crate) fn read_address(text: &str) -> Result<IpNet, PolicyError> {
-    let network = text
-        .parse::<IpNet>()
-        .ok()
-        .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
-    network.map(|network| network.trunc()).ok_or_else(|| {
-        error::ADDRESS.expected("an IP address or a network such as 10.0.0.0/8", text)
-    })
-}
-
-/// Checks that a text can name a file. Only the host resolves the name.
+/// Checks that a text can name a file. The host finds out where it leads.
 pub(crate) fn check_file_name(key: &str, name: &str) -> Result<(), PolicyError> {
     if !name.is_empty() && !name.chars().any(char::is_control) {
         return Ok(());

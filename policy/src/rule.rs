@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use ipnet::IpNet;
 use serde::Serialize;
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
 use toolward_contract::tool::McpResult;
@@ -14,12 +13,13 @@ use crate::document;
 use crate::error::{self, PolicyError, Refuse as _};
 use crate::fields::{Fields, each, flag, list, optional, own, required};
 use crate::grant::OnViolation;
+use crate::host_terms::HostTerms;
 use crate::implementation::{Contract, IRREVERSIBLE_RISK};
 use crate::name::{Publisher, ToolPattern};
-use crate::resources;
 
 /// Declares [`Rule`]. A row is a key that gives or decides something: its meaning, its field and type, the key, how it is
-/// read, whether a rule with `action` may have it, and when its value gives no more than an earlier one.
+/// read, whether a rule with `action` may have it, and when its value gives no more than an earlier one. The keys about
+/// hosts are in [`HostTerms`]; a rule with `action` has none of them.
 macro_rules! grant_keys {
     ($(
         $(#[$doc:meta])+
@@ -41,6 +41,8 @@ macro_rules! grant_keys {
             /// The one driver that the rule is about; `None`: all. Only a rule that
             /// names a driver covers what the driver's own `requires` adds.
             pub driver: Option<String>,
+            /// On which terms the hosts of its network may be reached.
+            pub host_terms: HostTerms,
             $($(#[$doc])+ pub $field: $type,)+
         }
 
@@ -53,6 +55,7 @@ macro_rules! grant_keys {
                     tool: ToolPattern::all(),
                     action: None,
                     driver: None,
+                    host_terms: HostTerms::default(),
                     $($field: Default::default(),)+
                 }
             }
@@ -71,13 +74,15 @@ macro_rules! grant_keys {
                     ("driver_publisher", self.driver_publisher != self.publisher),
                     $(($key, $rules == OF_TOOLS && self.$field != plain.$field),)+
                 ];
-                keys.into_iter().find_map(|(key, is_given)| is_given.then_some(key))
+                let key = keys.into_iter().find_map(|(key, is_given)| is_given.then_some(key));
+                key.or_else(|| self.host_terms.key())
             }
 
             /// Whether it is about the same as an earlier rule, and gives no more.
             pub(crate) fn narrows(&self, earlier: &Self) -> bool {
                 self.is_about_the_same(earlier)
-                    && (!self.plain_http || self.has_hosts_as_written_in(earlier))
+                    && self.host_terms.narrow(&earlier.host_terms)
+                    && (!self.host_terms.plain_http || self.has_hosts_as_written_in(earlier))
                     $(&& holds(&self.$field, &earlier.$field, $gives_no_more))+
             }
         }
@@ -112,16 +117,8 @@ grant_keys! {
     /// accepted all the same: it counts as a change, and gives nothing.
     accepts: BTreeSet<String> = "accepts", |f, k| list(f, k, own), OF_ANY, BTreeSet::is_subset;
     /// Names of secrets in `requires` whose values the guest may read itself.
-    reveal: Vec<String> = "reveal", |f, k| list(f, k, own), OF_TOOLS, |now, of| are_in(now, of);
-    /// Whether `http://` passes, too, to the hosts of this rule.
-    plain_http: bool = "plain_http", flag, OF_TOOLS, bool::le;
-    /// Addresses beyond global unicast that the hosts of this rule may have.
-    addresses: Vec<IpNet> = "addresses", |f, k| list(f, k, resources::read_address), OF_TOOLS,
-        |now, of| now.iter().all(|net| of.iter().any(|known| known.contains(net)));
-    /// Headers with credentials (`authorization`, `cookie`) that the guest may
-    /// set itself, for the hosts of this rule.
-    guest_headers: Vec<String> = "guest_headers", |f, k| list(f, k, resources::read_guest_header), OF_TOOLS,
-        |now, of| are_in(now, of);
+    reveal: Vec<String> = "reveal", |f, k| list(f, k, own), OF_TOOLS,
+        |now, of| now.iter().all(|slug| of.contains(slug));
     /// Names that its tools may ask to be shown by over MCP, beyond those inside their
     /// publisher's own prefixes. It gives nothing else.
     names: Vec<String> = "names", |f, k| list(f, k, document::read_name), OF_TOOLS, |_, _| true;
@@ -173,6 +170,7 @@ impl Rule {
             action,
             driver_publisher: driver_publisher.unwrap_or_else(|| publisher.clone()),
             driver: optional(fields, "driver", own)?,
+            host_terms: HostTerms::read(fields)?,
             ..Self::new(publisher)
         })
     }
@@ -283,10 +281,6 @@ fn fallback(fields: &mut Fields<'_>, key: &'static str) -> Result<RuleFallback, 
         _ if field.boolean()? => RuleFallback::Bound,
         _ => RuleFallback::Never,
     })
-}
-
-fn are_in(now: &[String], of: &[String]) -> bool {
-    now.iter().all(|one| of.contains(one))
 }
 
 /// `[[deny]]`: overrides every grant.

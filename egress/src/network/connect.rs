@@ -160,7 +160,7 @@ async fn addresses(
         let checked: Result<Vec<IpAddr>, Denied> = found
             .iter()
             .map(|own| {
-                address::check(*own, &rule.addresses).map_err(|kind| {
+                address::check(*own, &rule.terms.addresses).map_err(|kind| {
                     let subject = format!("{}:{} at {own}: {kind}", origin.host, origin.port);
                     Denied::new(Rule::Address, subject)
                 })

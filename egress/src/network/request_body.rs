@@ -125,7 +125,7 @@ impl RequestBody {
     }
 
     fn check_size(&self, used: u64) -> Result<(), Limit> {
-        let allowed = self.call.limits.request_body_bytes;
+        let allowed = self.call.limits.http_body_bytes;
         Limit::check(LimitKind::RequestBodyBytes, used, allowed)
     }
 

@@ -165,14 +165,14 @@ impl Open {
     fn count(&mut self, bytes: u64) -> Result<(), Limit> {
         self.seen = self.seen.saturating_add(bytes);
         let call = &self.slot.call;
-        let allowed = call.limits.response_body_bytes;
+        let allowed = call.limits.http_body_bytes;
         Limit::check(LimitKind::ResponseBodyBytes, self.seen, allowed)?;
         call.meter.bytes(bytes)
     }
 
     fn take_trailers(&mut self, mut trailers: HeaderMap) -> Result<(), Limit> {
         let call = &self.slot.call;
-        let (used, allowed) = (headers::size(&trailers), call.limits.header_bytes);
+        let (used, allowed) = (headers::size(&trailers), call.limits.http_head_bytes);
         Limit::check(LimitKind::ResponseHeadBytes, used, allowed)?;
         call.meter.bytes(used)?;
         headers::filter_response(&mut trailers);

@@ -32,7 +32,7 @@ pub(crate) async fn send(
     timeouts: Timeouts,
 ) -> Result<Response<ResponseBody>, Error> {
     let slot = call.begin()?;
-    let clock = RequestClock::start(call.limits.request_timeout, call.limits.deadline, timeouts);
+    let clock = RequestClock::start(call.limits.http_timeout, call.deadline, timeouts);
     if clock.is_over() {
         return Err(clock.timeout(Stage::Queue).into());
     }
@@ -82,7 +82,7 @@ async fn ready<'a>(
     if !rules::is_known(&parts.method) {
         return Err(Denied::new(Rule::MethodForbidden, &parts.method).into());
     }
-    let bytes = check_head(&parts, call.limits.header_bytes)?;
+    let bytes = check_head(&parts, call.limits.http_head_bytes)?;
     let view = inject::RequestView {
         origin: &destination.origin,
         method: &parts.method,

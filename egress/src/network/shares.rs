@@ -12,10 +12,8 @@ use toolward_support::helper::lock;
 /// An account on which a permit is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Holder {
-    /// Routes with one owner.
+    /// The routes of one owner.
     Owner(Arc<str>),
-    /// A route without an owner.
-    Route(u64),
     /// A principal.
     Caller(Arc<str>),
 }

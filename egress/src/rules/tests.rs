@@ -1,6 +1,7 @@
 //! Tests which requests rules admit, and which rules are refused.
 
 use toolward_contract::capability::HostPattern;
+use toolward_policy::HostTerms;
 
 use super::*;
 
@@ -8,9 +9,7 @@ fn host(pattern: &str) -> HostGrant {
     HostGrant {
         host: HostPattern::parse(pattern).unwrap(),
         unsafe_methods: false,
-        plain_http: false,
-        addresses: Vec::new(),
-        headers: Vec::new(),
+        terms: HostTerms::default(),
     }
 }
 
@@ -62,10 +61,8 @@ fn a_rule_is_for_its_host_and_port() {
 
 #[test]
 fn plain_http_and_unsafe_methods_are_granted_apart() {
-    let plain = HostGrant {
-        plain_http: true,
-        ..host("a.example")
-    };
+    let mut plain = host("a.example");
+    plain.terms.plain_http = true;
     let writing = HostGrant {
         unsafe_methods: true,
         ..host("a.example")
@@ -101,20 +98,16 @@ fn plain_http_and_unsafe_methods_are_granted_apart() {
 
 #[test]
 fn own_credentials_are_granted_by_name() {
-    let rule = HostGrant {
-        headers: vec!["cookie".to_owned()],
-        ..host("a.example")
-    };
+    let mut rule = host("a.example");
+    rule.terms.guest_headers.push("cookie".to_owned());
     let get = |own| admit(vec![rule.clone()], "https://a.example/", Method::GET, own);
     assert_eq!(get(&[http::header::COOKIE]), None);
     assert_eq!(
         get(&[http::header::AUTHORIZATION]),
         Some(Rule::CredentialHeader)
     );
-    let odd = HostGrant {
-        headers: vec!["host".to_owned()],
-        ..host("a.example")
-    };
+    let mut odd = host("a.example");
+    odd.terms.guest_headers.push("host".to_owned());
     assert_eq!(
         Rules::new(vec![odd], Vec::new()).unwrap_err().code(),
         "rule-header"

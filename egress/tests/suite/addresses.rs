@@ -3,10 +3,10 @@
 
 use std::sync::atomic::Ordering;
 
-use toolward_policy::HostGrant;
-
 use crate::server::{Server, answering, ok};
-use crate::world::{Names, call_with, code, limits, local, send_get, settle, text};
+use crate::world::{
+    Names, call_with, code, deadline, limits, local, on_terms, send_get, settle, text,
+};
 
 #[tokio::test]
 async fn a_name_that_resolves_to_a_private_address_is_not_connected_to() {
@@ -24,10 +24,9 @@ async fn a_name_that_resolves_to_a_private_address_is_not_connected_to() {
         &["169.254.169.254"],
     ] {
         let names = Names::of(&[("a.example", &[answer])]);
-        let rule = HostGrant {
-            addresses: Vec::new(),
-            ..local("a.example", server.port)
-        };
+        let rule = on_terms(local("a.example", server.port), |terms| {
+            terms.addresses.clear()
+        });
         let call = call_with(&names, vec![rule], limits());
         let url = format!("http://a.example:{}/", server.port);
         let sent = send_get(&call, &url).await;
@@ -41,10 +40,9 @@ async fn a_name_that_resolves_to_a_private_address_is_not_connected_to() {
 #[tokio::test]
 async fn a_granted_address_is_granted_for_its_host_only() {
     let server = Server::replying(ok("")).await;
-    let open = HostGrant {
-        addresses: Vec::new(),
-        ..local("b.example", server.port)
-    };
+    let open = on_terms(local("b.example", server.port), |terms| {
+        terms.addresses.clear()
+    });
     let rules = vec![local("a.example", server.port), open];
     let call = call_with(&Names::local(), rules, limits());
     let to = |host: &str| format!("http://{host}:{}/", server.port);
@@ -71,10 +69,9 @@ async fn a_name_that_changes_its_answer_is_connected_to_where_it_was_checked() {
     // The checked address refuses connections, and the next answer would lead to the server.
     let server = Server::replying(ok("")).await;
     let names = Names::of(&[("a.example", &[&["127.0.0.2"], &["127.0.0.1"]])]);
-    let rule = HostGrant {
-        addresses: vec!["127.0.0.2/32".parse().unwrap()],
-        ..local("a.example", server.port)
-    };
+    let rule = on_terms(local("a.example", server.port), |terms| {
+        terms.addresses = vec!["127.0.0.2/32".parse().unwrap()];
+    });
     let call = call_with(&names, vec![rule], limits());
     let url = format!("http://a.example:{}/", server.port);
     assert_eq!(code(send_get(&call, &url).await), "connect");
@@ -112,10 +109,9 @@ async fn a_pooled_connection_stays_with_its_address() {
 async fn the_next_address_is_tried_where_one_refuses() {
     let server = Server::replying(ok("")).await;
     let names = Names::of(&[("a.example", &[&["127.0.0.3", "127.0.0.2", "127.0.0.1"]])]);
-    let rule = HostGrant {
-        addresses: vec!["127.0.0.0/8".parse().unwrap()],
-        ..local("a.example", server.port)
-    };
+    let rule = on_terms(local("a.example", server.port), |terms| {
+        terms.addresses = vec!["127.0.0.0/8".parse().unwrap()];
+    });
     let call = call_with(&names, vec![rule], limits());
     let url = format!("http://a.example:{}/", server.port);
     assert_eq!(code(send_get(&call, &url).await), "sent");
@@ -127,10 +123,9 @@ async fn address_literals_skip_the_resolver_and_no_check() {
     let server = Server::replying(ok("")).await;
     let names = Names::local();
     let url = format!("http://127.0.0.1:{}/", server.port);
-    let bare = HostGrant {
-        addresses: Vec::new(),
-        ..local("127.0.0.1", server.port)
-    };
+    let bare = on_terms(local("127.0.0.1", server.port), |terms| {
+        terms.addresses.clear()
+    });
     let call = call_with(&names, vec![bare], limits());
     assert_eq!(code(send_get(&call, &url).await), "address-not-granted");
     settle().await;
@@ -161,18 +156,22 @@ async fn a_name_without_an_answer_is_an_error_of_the_network() {
 #[tokio::test]
 async fn the_systems_resolver_answers_for_this_machine() {
     let server = Server::replying(ok("here")).await;
-    let rule = HostGrant {
-        addresses: vec!["127.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()],
-        ..local("localhost", server.port)
-    };
+    let rule = on_terms(local("localhost", server.port), |terms| {
+        terms.addresses = vec!["127.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()];
+    });
     let rules = toolward_egress::Rules::new(vec![rule], Vec::new()).unwrap();
     let transport = toolward_egress::TransportSettings {
         system_roots: false,
         ..Default::default()
     };
     let transport = transport.build();
-    let egress = transport.egress(std::sync::Arc::new(rules));
-    let call = egress.call(limits(), std::sync::Arc::new(toolward_egress::NoSecrets));
+    let egress = transport.egress("alpha", std::sync::Arc::new(rules));
+    let call = egress.call(
+        limits(),
+        deadline(),
+        None,
+        std::sync::Arc::new(toolward_egress::NoSecrets),
+    );
     let url = format!("http://localhost:{}/", server.port);
     assert_eq!(
         text(send_get(&call, &url).await.unwrap()).await.unwrap(),

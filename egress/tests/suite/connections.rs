@@ -2,6 +2,7 @@
 //! no longer needed.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{HeaderValue, Method, Request};
@@ -12,16 +13,21 @@ use toolward_policy::HostGrant;
 
 use crate::server::{Server, ok, read_head, read_request, reply};
 use crate::world::{
-    Chunks, Names, call, code, eventually, get, limits, local, request, send_get, settle, text,
-    transport, writing,
+    Chunks, Names, call, code, deadline, eventually, get, limits, local, on_terms, request,
+    send_get, settle, text, transport, writing,
 };
 
 fn route(transport: &Transport, rule: HostGrant) -> Egress {
-    transport.egress(Arc::new(Rules::new(vec![rule], Vec::new()).unwrap()))
+    static OWNERS: AtomicUsize = AtomicUsize::new(0);
+    let owner = OWNERS.fetch_add(1, Ordering::Relaxed).to_string();
+    transport.egress(
+        &owner,
+        Arc::new(Rules::new(vec![rule], Vec::new()).unwrap()),
+    )
 }
 
 async fn fetch(egress: &Egress, url: &str) -> String {
-    let call = egress.call(limits(), Arc::new(NoSecrets));
+    let call = egress.call(limits(), deadline(), None, Arc::new(NoSecrets));
     text(send_get(&call, url).await.unwrap()).await.unwrap()
 }
 
@@ -36,7 +42,7 @@ async fn one_connection_serves_request_after_request() {
     for _ in 0..50 {
         assert_eq!(fetch(&egress, &url).await, "hello");
     }
-    let call = egress.call(limits(), Arc::new(NoSecrets));
+    let call = egress.call(limits(), deadline(), None, Arc::new(NoSecrets));
     for _ in 0..10 {
         let own = request(Method::POST, &url, "body");
         let response = call.send(own, Timeouts::default()).await.unwrap();
@@ -72,12 +78,11 @@ async fn a_connection_of_one_route_is_never_used_by_another() {
     fetch(&other, &url).await;
     fetch(&one, &url).await;
     assert_eq!(server.heard.connections(), 2);
-    // Above all, a route that may not reach its address must not use it.
-    let narrow = HostGrant {
-        addresses: Vec::new(),
-        ..local("a.example", server.port)
-    };
-    let call = route(&transport, narrow).call(limits(), Arc::new(NoSecrets));
+    // Least of all by one that may not reach its address.
+    let narrow = on_terms(local("a.example", server.port), |terms| {
+        terms.addresses.clear()
+    });
+    let call = route(&transport, narrow).call(limits(), deadline(), None, Arc::new(NoSecrets));
     assert_eq!(code(send_get(&call, &url).await), "address-not-granted");
     assert_eq!(server.heard.connections(), 2);
 }
@@ -171,7 +176,7 @@ async fn idle_connections_are_bounded() {
     }
     .build();
     let egress = route(&transport, local("a.example", server.port));
-    let call = egress.call(limits(), Arc::new(NoSecrets));
+    let call = egress.call(limits(), deadline(), None, Arc::new(NoSecrets));
     let mut responses = Vec::new();
     for _ in 0..6 {
         responses.push(send_get(&call, &url).await.unwrap());
@@ -205,10 +210,9 @@ async fn an_idle_connection_yields_to_another_route_that_needs_one() {
 async fn a_connection_that_carried_the_guests_own_credentials_is_not_kept() {
     let server = Server::replying(ok("hello")).await;
     let url = format!("http://a.example:{}/", server.port);
-    let rule = HostGrant {
-        headers: vec!["authorization".to_owned()],
-        ..local("a.example", server.port)
-    };
+    let rule = on_terms(local("a.example", server.port), |terms| {
+        terms.guest_headers = vec!["authorization".to_owned()];
+    });
     let call = call(vec![rule]);
     let mut own = get(&url);
     own.headers_mut()
@@ -298,7 +302,7 @@ async fn a_request_that_is_given_up_frees_its_connection_whatever_the_server_doe
     }
     .build();
     let call = route(&transport, writing("a.example", stuck.port));
-    let call = call.call(limits(), Arc::new(NoSecrets));
+    let call = call.call(limits(), deadline(), None, Arc::new(NoSecrets));
     let large = "x".repeat(8 << 20);
     let url = format!("http://a.example:{}/", stuck.port);
     let sent = call.send(request(Method::POST, &url, &large), Timeouts::default());
@@ -328,7 +332,7 @@ async fn requests_beyond_the_connections_take_turns() {
         }
         .build();
         let egress = route(&transport, local("a.example", server.port));
-        let call = egress.call(limits(), Arc::new(NoSecrets));
+        let call = egress.call(limits(), deadline(), None, Arc::new(NoSecrets));
         let one = |_| {
             let sent = call.send(get(&url), Timeouts::default());
             tokio::spawn(async move { text(sent.await.unwrap()).await.unwrap() })

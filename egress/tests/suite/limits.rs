@@ -7,14 +7,13 @@ use http::{HeaderValue, Method, Request};
 use http_body_util::BodyExt;
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinSet;
-use toolward_egress::{
-    CallLimits, Error, LimitKind, NoSecrets, Rules, Timeouts, Transport, TransportSettings,
-};
+use toolward_egress::{Error, LimitKind, NoSecrets, Rules, Timeouts, Transport, TransportSettings};
+use toolward_policy::CallLimits;
 
 use crate::server::{Server, ok, read_request};
 use crate::world::{
-    Chunks, Names, call_with, code, eventually, get, limits, local, request, send_get, settle,
-    text, transport, writing,
+    Chunks, Names, call_with, code, deadline, eventually, get, limits, local, request, send_get,
+    settle, text, transport, writing,
 };
 
 fn url(server: &Server) -> String {
@@ -39,7 +38,7 @@ async fn requests_in_flight_are_bounded() {
     let call = limited(
         &server,
         CallLimits {
-            requests_at_once: 4,
+            http_requests: 4,
             ..limits()
         },
     );
@@ -69,7 +68,7 @@ async fn a_response_holds_its_slot_until_its_end() {
     let call = limited(
         &server,
         CallLimits {
-            requests_at_once: 1,
+            http_requests: 1,
             ..limits()
         },
     );
@@ -89,7 +88,7 @@ async fn requests_in_all_are_bounded_refused_ones_included() {
     let call = limited(
         &server,
         CallLimits {
-            requests_total: 3,
+            http_requests_total: 3,
             ..limits()
         },
     );
@@ -110,7 +109,7 @@ async fn a_request_body_is_bounded() {
     let call = limited(
         &server,
         CallLimits {
-            request_body_bytes: 10,
+            http_body_bytes: 10,
             ..limits()
         },
     );
@@ -153,7 +152,7 @@ async fn a_response_that_is_announced_as_too_large_is_not_read() {
     let call = limited(
         &server,
         CallLimits {
-            response_body_bytes: 10,
+            http_body_bytes: 10,
             ..limits()
         },
     );
@@ -182,7 +181,7 @@ async fn an_endless_response_ends_at_its_limit() {
     let call = limited(
         &server,
         CallLimits {
-            response_body_bytes: 1 << 20,
+            http_body_bytes: 1 << 20,
             ..limits()
         },
     );
@@ -206,7 +205,7 @@ async fn all_traffic_of_a_call_is_bounded() {
     let call = limited(
         &server,
         CallLimits {
-            total_bytes: 3000,
+            egress_bytes: 3000,
             ..limits()
         },
     );
@@ -232,7 +231,7 @@ async fn after_the_first_traffic_that_does_not_fit_nothing_is_sent() {
     let call = limited(
         &server,
         CallLimits {
-            total_bytes: 3000,
+            egress_bytes: 3000,
             ..limits()
         },
     );
@@ -252,7 +251,7 @@ async fn heads_count_as_traffic() {
     let call = limited(
         &server,
         CallLimits {
-            total_bytes: 2500,
+            egress_bytes: 2500,
             ..limits()
         },
     );
@@ -265,7 +264,7 @@ async fn heads_count_as_traffic() {
     let call = limited(
         &server,
         CallLimits {
-            total_bytes: 900,
+            egress_bytes: 900,
             ..limits()
         },
     );
@@ -274,7 +273,7 @@ async fn heads_count_as_traffic() {
     let call = limited(
         &server,
         CallLimits {
-            total_bytes: 900,
+            egress_bytes: 900,
             ..limits()
         },
     );
@@ -295,18 +294,31 @@ async fn a_nested_call_uses_what_is_left_of_its_root() {
     let rules = Arc::new(rules);
     let transport = transport(&Names::local()).build();
     let few = CallLimits {
-        requests_total: 3,
+        http_requests_total: 3,
         ..limits()
     };
-    let root = transport
-        .egress(Arc::clone(&rules))
-        .call(few, Arc::new(NoSecrets));
-    let route = transport.egress(rules);
+    let root = transport.egress("alpha", Arc::clone(&rules)).call(
+        few,
+        deadline(),
+        None,
+        Arc::new(NoSecrets),
+    );
+    let route = transport.egress("alpha", rules);
     for _ in 0..3 {
-        let nested = route.call_within(&root.meter(), limits(), Arc::new(NoSecrets));
+        let nested = route.call(
+            limits(),
+            deadline(),
+            Some(&root.meter()),
+            Arc::new(NoSecrets),
+        );
         assert_eq!(code(send_get(&nested, &url(&server)).await), "sent");
     }
-    let nested = route.call_within(&root.meter(), limits(), Arc::new(NoSecrets));
+    let nested = route.call(
+        limits(),
+        deadline(),
+        Some(&root.meter()),
+        Arc::new(NoSecrets),
+    );
     assert_eq!(
         code(send_get(&nested, &url(&server)).await),
         "requests-total"
@@ -321,7 +333,7 @@ async fn heads_are_bounded_both_ways() {
     let call = limited(
         &server,
         CallLimits {
-            header_bytes: 1000,
+            http_head_bytes: 1000,
             ..limits()
         },
     );
@@ -353,7 +365,7 @@ async fn heads_are_bounded_both_ways() {
         let call = limited(
             &server,
             CallLimits {
-                header_bytes: 1000,
+                http_head_bytes: 1000,
                 ..limits()
             },
         );
@@ -389,7 +401,7 @@ async fn trailers_are_bounded() {
     let call = limited(
         &server,
         CallLimits {
-            header_bytes: 1000,
+            http_head_bytes: 1000,
             ..limits()
         },
     );
@@ -410,9 +422,12 @@ async fn open_connections_of_a_host_are_bounded() {
         ..transport(&Names::local())
     }
     .build();
-    let call = transport
-        .egress(Arc::new(rules))
-        .call(limits(), Arc::new(NoSecrets));
+    let call = transport.egress("alpha", Arc::new(rules)).call(
+        limits(),
+        deadline(),
+        None,
+        Arc::new(NoSecrets),
+    );
     let held: Vec<_> = (0..2)
         .map(|_| tokio::spawn(call.send(get(&url(&server)), Timeouts::default())))
         .collect();
@@ -452,9 +467,12 @@ async fn a_route_that_takes_all_its_connections_leaves_others_theirs() {
     .build();
     let route = |port| {
         let rules = Rules::new(vec![local("a.example", port)], Vec::new()).unwrap();
-        transport
-            .egress(Arc::new(rules))
-            .call(limits(), Arc::new(NoSecrets))
+        transport.egress(&port.to_string(), Arc::new(rules)).call(
+            limits(),
+            deadline(),
+            None,
+            Arc::new(NoSecrets),
+        )
     };
     let greedy = route(tarpit.port);
     let mut held = JoinSet::new();

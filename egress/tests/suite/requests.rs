@@ -7,7 +7,9 @@ use toolward_egress::{Timeouts, target};
 use toolward_policy::HostGrant;
 
 use crate::server::{Server, ok};
-use crate::world::{Chunks, call, code, get, local, request, send_get, settle, text, writing};
+use crate::world::{
+    Chunks, call, code, get, local, on_terms, request, send_get, settle, text, writing,
+};
 
 /// Sends a request under a rule for `a.example`. Returns its code, and the number of connections
 /// that were seen.
@@ -96,8 +98,7 @@ async fn the_uri_type_cannot_carry_what_the_text_may_not() {
 async fn a_wildcard_does_not_grant_private_addresses() {
     let any = |port| HostGrant {
         host: toolward_contract::capability::HostPattern::parse(&format!("*:{port}")).unwrap(),
-        addresses: Vec::new(),
-        ..local("a.example", port)
+        ..on_terms(local("a.example", port), |terms| terms.addresses.clear())
     };
     for url in [
         "http://127.0.0.1:PORT/",
@@ -111,9 +112,10 @@ async fn a_wildcard_does_not_grant_private_addresses() {
 
 #[tokio::test]
 async fn plain_http_is_refused_where_only_https_is_granted() {
-    let https = |port| HostGrant {
-        plain_http: false,
-        ..local("a.example", port)
+    let https = |port| {
+        on_terms(local("a.example", port), |terms| {
+            terms.plain_http = false;
+        })
     };
     let sent = refused(https, "http://a.example:PORT/").await;
     assert_eq!(sent, ("plain-http-not-granted", 0));
@@ -201,10 +203,9 @@ async fn headers_that_smuggle_or_impersonate_are_never_sent() {
 #[tokio::test]
 async fn own_credentials_pass_where_policy_grants_the_header() {
     let server = Server::replying(ok("")).await;
-    let rule = HostGrant {
-        headers: vec!["authorization".to_owned()],
-        ..local("a.example", server.port)
-    };
+    let rule = on_terms(local("a.example", server.port), |terms| {
+        terms.guest_headers = vec!["authorization".to_owned()];
+    });
     let call = call(vec![rule]);
     let url = format!("http://a.example:{}/", server.port);
     let with = |name: &'static str| {
@@ -244,14 +245,12 @@ async fn a_reading_request_has_no_body() {
 async fn several_rules_are_not_put_together() {
     let server = Server::replying(ok("")).await;
     let plain = local("a.example", server.port);
-    let unsafe_only = HostGrant {
-        plain_http: false,
-        ..writing("a.example", server.port)
-    };
-    let no_address = HostGrant {
-        addresses: Vec::new(),
-        ..writing("a.example", server.port)
-    };
+    let unsafe_only = on_terms(writing("a.example", server.port), |terms| {
+        terms.plain_http = false;
+    });
+    let no_address = on_terms(writing("a.example", server.port), |terms| {
+        terms.addresses.clear()
+    });
     let call = call(vec![plain, unsafe_only, no_address]);
     let url = format!("http://a.example:{}/", server.port);
     let sent = call

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use http::{HeaderValue, Method, Request};
 use http_body_util::Full;
-use toolward_egress::{
-    Call, CallLimits, Rules, SecretValues, Timeouts, Transport, TransportSettings,
-};
-use toolward_policy::{HostGrant, SecretBinding, SecretPosition};
+use toolward_egress::{Call, Rules, SecretValues, Timeouts, Transport, TransportSettings};
+use toolward_policy::{CallLimits, SecretBinding, SecretPosition};
 
 use crate::server::{Server, ok, read_request};
 use crate::tls::Authority;
 use crate::world::{
-    Chunks, Names, Values, code, get, limits, request, settle, token, transport, writing,
+    Chunks, Names, Values, code, deadline, get, limits, on_terms, request, settle, token,
+    transport, writing,
 };
 
 pub(crate) const VALUE: &str = "s3cr3t/value+0123456789";
@@ -62,13 +61,16 @@ impl Vault {
         limits: CallLimits,
     ) -> Call {
         let port = self.server.port;
-        let open = |host| HostGrant {
-            headers: vec!["cookie".to_owned()],
-            ..writing(host, port)
+        let open = |host| {
+            on_terms(writing(host, port), |terms| {
+                terms.guest_headers = vec!["cookie".to_owned()];
+            })
         };
         let hosts = vec![open("a.example"), open("evil.example")];
         let rules = Rules::new(hosts, secrets).unwrap();
-        self.transport.egress(Arc::new(rules)).call(limits, values)
+        self.transport
+            .egress("alpha", Arc::new(rules))
+            .call(limits, deadline(), None, values)
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -412,8 +414,8 @@ async fn a_server_without_the_right_certificate_hears_no_secret() {
         vec![writing("a.example", other.port)],
         vec![token("a.example", other.port)],
     );
-    let egress = vault.transport.egress(Arc::new(rules.unwrap()));
-    let call = egress.call(limits(), Values::of(&[("token", VALUE)]));
+    let egress = vault.transport.egress("alpha", Arc::new(rules.unwrap()));
+    let call = egress.call(limits(), deadline(), None, Values::of(&[("token", VALUE)]));
     let mark = call.placeholder("token").unwrap();
     let url = format!("https://a.example:{}/", other.port);
     let own = with(get(&url), "authorization", &mark);

@@ -12,7 +12,7 @@ use toolward_egress::{
 use toolward_policy::HostGrant;
 
 use crate::server::{Server, ok, read_request};
-use crate::world::{code, eventually, get, limits, local, send_get, settle, transport};
+use crate::world::{code, deadline, eventually, get, limits, local, send_get, settle, transport};
 
 /// A resolver that answers only for `a.example`, with 127.0.0.1, and never answers for other names.
 #[derive(Default)]
@@ -53,7 +53,7 @@ fn rules(port: u16) -> Arc<Rules> {
 }
 
 fn call(egress: &Egress) -> Call {
-    egress.call(limits(), Arc::new(NoSecrets))
+    egress.call(limits(), deadline(), None, Arc::new(NoSecrets))
 }
 
 /// Sends sixteen requests, each to a name that never resolves.
@@ -73,12 +73,9 @@ async fn routes_whose_names_never_resolve_leave_lookups_to_others() {
     let server = Server::replying(ok("")).await;
     let (names, transport) = silent();
     let mut held = JoinSet::new();
-    for _ in 0..12 {
-        hang(
-            &mut held,
-            &transport.egress(rules(server.port)),
-            server.port,
-        );
+    for owner in 0..12 {
+        let egress = transport.egress(&owner.to_string(), rules(server.port));
+        hang(&mut held, &egress, server.port);
     }
     // A quarter is left for holders that have none, and each of these takes one.
     eventually(|| names.waiting.load(Ordering::SeqCst) >= 48).await;
@@ -86,7 +83,7 @@ async fn routes_whose_names_never_resolve_leave_lookups_to_others() {
     let waiting = names.waiting.load(Ordering::SeqCst);
     assert!((48..64).contains(&waiting), "{waiting}");
     let url = format!("http://a.example:{}/", server.port);
-    let other = call(&transport.egress(rules(server.port)));
+    let other = call(&transport.egress("other", rules(server.port)));
     assert_eq!(code(send_get(&other, &url).await), "sent");
 }
 
@@ -96,14 +93,14 @@ async fn routes_of_one_owner_share_what_they_hold() {
     let (names, transport) = silent();
     let mut held = JoinSet::new();
     for _ in 0..100 {
-        let egress = transport.egress_of("alpha", rules(server.port));
+        let egress = transport.egress("alpha", rules(server.port));
         hang(&mut held, &egress, server.port);
     }
     eventually(|| names.waiting.load(Ordering::SeqCst) >= 48).await;
     settle().await;
     assert_eq!(names.waiting.load(Ordering::SeqCst), 48);
     let url = format!("http://a.example:{}/", server.port);
-    let other = call(&transport.egress_of("beta", rules(server.port)));
+    let other = call(&transport.egress("beta", rules(server.port)));
     assert_eq!(code(send_get(&other, &url).await), "sent");
 }
 
@@ -111,7 +108,7 @@ async fn routes_of_one_owner_share_what_they_hold() {
 async fn a_principal_whose_names_never_resolve_leaves_lookups_of_its_route_to_others() {
     let server = Server::replying(ok("")).await;
     let (names, transport) = silent();
-    let route = transport.egress(rules(server.port));
+    let route = transport.egress("alpha", rules(server.port));
     let mut held = JoinSet::new();
     hang(&mut held, &route.on_behalf_of("alice"), server.port);
     eventually(|| names.waiting.load(Ordering::SeqCst) >= 6).await;
@@ -137,9 +134,10 @@ async fn a_principal_whose_servers_never_answer_leaves_connections_to_others() {
     }
     .build();
     let mut held = JoinSet::new();
-    for _ in 0..4 {
+    for owner in 0..4 {
         let rules = Rules::new(vec![local("a.example", tarpit.port)], Vec::new()).unwrap();
-        let route = transport.egress(Arc::new(rules)).on_behalf_of("alice");
+        let route = transport.egress(&owner.to_string(), Arc::new(rules));
+        let route = route.on_behalf_of("alice");
         let call = call(&route);
         for _ in 0..4 {
             let url = format!("http://a.example:{}/", tarpit.port);
@@ -150,7 +148,9 @@ async fn a_principal_whose_servers_never_answer_leaves_connections_to_others() {
     settle().await;
     assert_eq!(tarpit.heard.connections(), 6);
     let rules = Rules::new(vec![local("a.example", server.port)], Vec::new()).unwrap();
-    let other = transport.egress(Arc::new(rules)).on_behalf_of("bob");
+    let other = transport
+        .egress("other", Arc::new(rules))
+        .on_behalf_of("bob");
     let url = format!("http://a.example:{}/", server.port);
     assert_eq!(code(send_get(&call(&other), &url).await), "sent");
 }

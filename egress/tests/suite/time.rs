@@ -8,22 +8,21 @@ use std::time::{Duration, Instant};
 use http::Request;
 use tokio::io::AsyncWriteExt;
 use toolward_egress::{
-    Call, CallLimits, Error, LookupPermit, NoSecrets, Resolve, Resolving, Rules, Timeouts,
-    TransportSettings,
+    Call, Error, LookupPermit, NoSecrets, Resolve, Resolving, Rules, Timeouts, TransportSettings,
 };
-use toolward_policy::HostGrant;
+use toolward_policy::CallLimits;
 
 use crate::server::{Client, Heard, Server, read_request};
 use crate::world::{
-    Chunks, Names, call_with, code, eventually, get, limits, local, send_get, settle, text,
-    transport, writing,
+    Chunks, Names, call_with, code, deadline, eventually, get, limits, local, on_terms, send_get,
+    settle, text, transport, writing,
 };
 
 const SHORT: Duration = Duration::from_millis(200);
 
 fn short() -> CallLimits {
     CallLimits {
-        request_timeout: SHORT,
+        http_timeout: SHORT,
         ..limits()
     }
 }
@@ -39,8 +38,8 @@ type Timed = std::pin::Pin<
 /// The code of the error, if it came before [`limits`] would have ended the request.
 async fn in_time<T>(future: impl Future<Output = Result<T, Error>>) -> &'static str {
     let began = Instant::now();
-    let ended = tokio::time::timeout(limits().request_timeout, future).await;
-    assert!(began.elapsed() < limits().request_timeout);
+    let ended = tokio::time::timeout(limits().http_timeout, future).await;
+    assert!(began.elapsed() < limits().http_timeout);
     code(ended.expect("it ends"))
 }
 
@@ -98,15 +97,11 @@ async fn the_deadline_of_the_call_comes_before_all() {
     let server = Server::start(None, silent).await;
     let url = format!("http://a.example:{}/", server.port);
     let deadline = Instant::now() + SHORT;
-    let limits = CallLimits {
-        deadline,
-        ..limits()
-    };
-    let call = call_with(
-        &Names::local(),
-        vec![local("a.example", server.port)],
-        limits,
-    );
+    let rules = Rules::new(vec![local("a.example", server.port)], Vec::new()).unwrap();
+    let egress = transport(&Names::local())
+        .build()
+        .egress("alpha", Arc::new(rules));
+    let call = egress.call(limits(), deadline, None, Arc::new(NoSecrets));
     let Err(Error::Timeout(timeout)) = send_get(&call, &url).await else {
         panic!("it was answered");
     };
@@ -172,10 +167,9 @@ async fn a_body_that_stops_is_left() {
 #[tokio::test]
 async fn a_tls_handshake_that_never_comes_is_left() {
     let server = Server::start(None, silent).await;
-    let rule = HostGrant {
-        plain_http: false,
-        ..local("a.example", server.port)
-    };
+    let rule = on_terms(local("a.example", server.port), |terms| {
+        terms.plain_http = false;
+    });
     let rules = Arc::new(Rules::new(vec![rule], Vec::new()).unwrap());
     let authority = crate::tls::Authority::new();
     let transport = TransportSettings {
@@ -183,7 +177,10 @@ async fn a_tls_handshake_that_never_comes_is_left() {
         ..transport(&Names::local())
     }
     .build();
-    let call = transport.egress(rules).call(short(), Arc::new(NoSecrets));
+    let call =
+        transport
+            .egress("alpha", rules)
+            .call(short(), deadline(), None, Arc::new(NoSecrets));
     let url = format!("https://a.example:{}/", server.port);
     assert_eq!(in_time(send_get(&call, &url)).await, "timeout-tls");
     eventually(|| server.heard.closed() == 1).await;
@@ -209,11 +206,11 @@ async fn a_resolver_that_never_answers_is_left() {
         ..transport(&Names::local())
     }
     .build();
-    let egress = transport.egress(rules);
+    let egress = transport.egress("alpha", rules);
     let url = "http://a.example:1/";
-    let call = egress.call(short(), Arc::new(NoSecrets));
+    let call = egress.call(short(), deadline(), None, Arc::new(NoSecrets));
     assert_eq!(in_time(send_get(&call, url)).await, "timeout-resolve");
-    let call = egress.call(limits(), Arc::new(NoSecrets));
+    let call = egress.call(limits(), deadline(), None, Arc::new(NoSecrets));
     let guest = own(Timeouts {
         connect: Some(SHORT),
         ..Timeouts::default()

@@ -11,7 +11,7 @@ use toolward_egress::{NoSecrets, Rules, Transport, TransportSettings};
 use toolward_policy::HostGrant;
 
 use crate::server::{Server, ok};
-use crate::world::{Names, code, limits, local, send_get, text, transport};
+use crate::world::{Names, code, deadline, limits, local, on_terms, send_get, text, transport};
 
 /// A certificate authority of a test.
 pub(crate) struct Authority {
@@ -51,17 +51,19 @@ impl Authority {
 }
 
 fn https(host: &str, port: u16) -> HostGrant {
-    HostGrant {
-        plain_http: false,
-        ..local(host, port)
-    }
+    on_terms(local(host, port), |terms| {
+        terms.plain_http = false;
+    })
 }
 
 async fn fetch(transport: &Transport, host: &str, port: u16) -> &'static str {
     let rules = Rules::new(vec![https(host, port)], Vec::new()).unwrap();
-    let call = transport
-        .egress(Arc::new(rules))
-        .call(limits(), Arc::new(NoSecrets));
+    let call = transport.egress("alpha", Arc::new(rules)).call(
+        limits(),
+        deadline(),
+        None,
+        Arc::new(NoSecrets),
+    );
     code(send_get(&call, &format!("https://{host}:{port}/")).await)
 }
 
@@ -172,9 +174,12 @@ async fn a_tls_connection_is_kept_for_the_next_request() {
     }
     .build();
     let rules = Rules::new(vec![https("a.example", server.port)], Vec::new()).unwrap();
-    let call = transport
-        .egress(Arc::new(rules))
-        .call(limits(), Arc::new(NoSecrets));
+    let call = transport.egress("alpha", Arc::new(rules)).call(
+        limits(),
+        deadline(),
+        None,
+        Arc::new(NoSecrets),
+    );
     for _ in 0..10 {
         let url = format!("https://a.example:{}/", server.port);
         let response = send_get(&call, &url).await.unwrap();

@@ -17,10 +17,10 @@ use http_body_util::{BodyExt, Empty, Full};
 use ipnet::IpNet;
 use toolward_contract::capability::HostPattern;
 use toolward_egress::{
-    Call, CallLimits, Error, LookupPermit, NoSecrets, Resolve, Resolving, ResponseBody, Rules,
-    SecretValues, Timeouts, TransportSettings, ValueError,
+    Call, Error, LookupPermit, NoSecrets, Resolve, Resolving, ResponseBody, Rules, SecretValues,
+    Timeouts, TransportSettings, ValueError,
 };
-use toolward_policy::{HostGrant, SecretBinding, SecretPosition};
+use toolward_policy::{CallLimits, HostGrant, HostTerms, SecretBinding, SecretPosition};
 use zeroize::Zeroizing;
 
 /// Answers for names. Each name has a list of answers, of which the last one stays.
@@ -80,9 +80,11 @@ pub(crate) fn local(host: &str, port: u16) -> HostGrant {
     HostGrant {
         host: HostPattern::parse(&format!("{host}:{port}")).unwrap(),
         unsafe_methods: false,
-        plain_http: true,
-        addresses: vec!["127.0.0.1/32".parse::<IpNet>().unwrap()],
-        headers: Vec::new(),
+        terms: HostTerms {
+            plain_http: true,
+            addresses: vec!["127.0.0.1/32".parse::<IpNet>().unwrap()],
+            guest_headers: Vec::new(),
+        },
     }
 }
 
@@ -94,11 +96,24 @@ pub(crate) fn writing(host: &str, port: u16) -> HostGrant {
     }
 }
 
+/// The same rule on other terms.
+pub(crate) fn on_terms(mut rule: HostGrant, change: impl FnOnce(&mut HostTerms)) -> HostGrant {
+    change(&mut rule.terms);
+    rule
+}
+
 pub(crate) fn limits() -> CallLimits {
     CallLimits {
-        request_timeout: Duration::from_secs(60),
-        ..CallLimits::until(Instant::now() + Duration::from_secs(120))
+        http_timeout: Duration::from_secs(60),
+        http_requests_total: 1000,
+        egress_bytes: 256 << 20,
+        ..CallLimits::default()
     }
+}
+
+/// When a call ends that nothing else ends.
+pub(crate) fn deadline() -> Instant {
+    Instant::now() + Duration::from_secs(120)
 }
 
 /// A call of a fresh transport under `rules`.
@@ -108,8 +123,8 @@ pub(crate) fn call(rules: Vec<HostGrant>) -> Call {
 
 pub(crate) fn call_with(names: &Arc<Names>, rules: Vec<HostGrant>, limits: CallLimits) -> Call {
     let rules = Arc::new(Rules::new(rules, Vec::new()).unwrap());
-    let egress = transport(names).build().egress(rules);
-    egress.call(limits, Arc::new(NoSecrets))
+    let egress = transport(names).build().egress("alpha", rules);
+    egress.call(limits, deadline(), None, Arc::new(NoSecrets))
 }
 
 /// The values of secrets.

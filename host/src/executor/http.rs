@@ -17,7 +17,7 @@ use toolward_contract::json::JsonErrorKind;
 use toolward_egress::{
     BoxError, Error as EgressError, NetworkKind, Rule, SecretProblem, Stage, Timeouts, target,
 };
-use toolward_policy::{LimitName, SecretPosition};
+use toolward_policy::SecretPosition;
 use toolward_sandbox::deadline;
 use toolward_sandbox::exceeded::Exceeded;
 use toolward_sandbox::invocation::{CallEnd, DriverOutput};
@@ -238,11 +238,7 @@ impl Exchange<'_> {
                 ErrorCode::LIMIT_EXCEEDED,
                 format!("the request went over a limit: {error}"),
             )
-            .with_limit(Exceeded::new(
-                LimitName::HttpBody,
-                limit.used,
-                limit.allowed,
-            )),
+            .with_limit(Exceeded::new(limit.kind.limit(), limit.used, limit.allowed)),
             EgressError::Secret(secret) => {
                 tracing::warn!(error = %secret, "a request was not sent, since its secret can't be put in");
                 match secret.problem {

@@ -43,7 +43,7 @@ impl CallBudget {
             calls: AtomicU64::new(0),
             calls_allowed: limits.nested_calls,
             depth_allowed,
-            network: Meter::budget(limits.http_requests_total, limits.egress_bytes),
+            network: Meter::new(limits, None),
             files: OnceLock::new(),
             gates,
             file_limits: FileLimits::of(limits),

@@ -136,12 +136,12 @@ fn host_grant(
     let port = host.port();
     let names_https = [written, host.written_port()].contains(&Some(443));
     let named = matches!(port, None | Some(80)) || port == written;
+    let mut terms = rule.host_terms.clone();
+    terms.plain_http &= named && !names_https;
     HostGrant {
-        plain_http: rule.plain_http && named && !names_https,
         host,
         unsafe_methods,
-        addresses: rule.addresses.clone(),
-        headers: rule.guest_headers.clone(),
+        terms,
     }
 }
 
@@ -241,16 +241,11 @@ impl HostGrant {
     fn contains(&self, other: &Self) -> bool {
         // No port stands for 443 with https and 80 with http: it does not take in
         // http at port 443.
-        let ports = self.host.port() == other.host.port() || !other.plain_http;
+        let ports = self.host.port() == other.host.port() || !other.terms.plain_http;
         self.host.covers(&other.host)
             && ports
             && (self.unsafe_methods || !other.unsafe_methods)
-            && (self.plain_http || !other.plain_http)
-            && other
-                .addresses
-                .iter()
-                .all(|net| self.addresses.contains(net))
-            && other.headers.iter().all(|name| self.headers.contains(name))
+            && other.terms.narrow(&self.terms)
     }
 }
 

@@ -6,20 +6,22 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use toolward_contract::json;
 use toolward_contract::tool::DEFAULT_TIMEOUT;
 
-use super::{Field as _, Limit, LimitSettings, Settable, fuel_for};
+use super::{Field as _, Limit, LimitSettings, Number as _, Settable, fuel_for};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Makes [`LimitName`], [`Limits`] and the constants of [`own`] from the table.
+/// Makes [`LimitName`], [`Limits`], [`CallLimits`] and the constants of [`own`] from the table. A row with `call` is a limit
+/// of each call: [`CallLimits`] has its value, of that type.
 macro_rules! limits {
     (
         operator: $(
             $(#[doc = $doc:literal])+
             $variant:ident = $name:literal, $unit:literal, $settable:ident,
-            $field:ident: $type:ty = $value:expr;
+            $field:ident: $type:ty = $value:expr $(, call: $call:ty)?;
         )+
         own: $(
             $(#[doc = $own_doc:literal])+
@@ -101,6 +103,25 @@ macro_rules! limits {
             }
         }
 
+        /// The limits of one call: [`Limits`] once contract and driver have asked.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the table of limits has the meanings")]
+        pub struct CallLimits {
+            $($(pub $field: $call,)?)+
+            pub json: json::Limits,
+        }
+
+        impl CallLimits {
+            /// The limits of calls that ask for these numbers.
+            pub(super) fn of(limits: &Limits, asked: impl Fn(LimitName) -> Option<u64>) -> Self {
+                let get = |name, limit: Limit<u64>| limit.apply(asked(name));
+                Self {
+                    $($($field: <$call>::of(get(LimitName::$variant, limits.$field.range())),)?)+
+                    json: limits.json(get(LimitName::Output, limits.output_bytes)),
+                }
+            }
+        }
+
         /// The values of limits that are the host's own.
         pub mod own {
             $($(#[doc = $own_doc])+ pub const $constant: u64 = $own_value;)+
@@ -124,58 +145,60 @@ limits! {
     /// default is 20 G for each second of the default `timeout_ms`, more than an interpreter
     /// spends in that time: as a rule the clock ends an endless loop.
     Fuel = "fuel", "units of fuel", Positive, fuel: Limit<u64> =
-        Limit::fixed(fuel_for(DEFAULT_TIMEOUT)).up_to(10_000_000_000_000);
+        Limit::fixed(fuel_for(DEFAULT_TIMEOUT)).up_to(10_000_000_000_000), call: u64;
     /// `timeout_ms` of the contract, `timeout_override_ms` of the driver. From dispatch to the
     /// result, retries included; waiting for a slot, for a person and compiling lie before it.
     /// The default is what `fuel` is made for; a contract that gives no `timeout_ms` asks for
     /// 30 s (AIP-14).
     Timeout = "timeout_ms", "ms", Positive, timeout: Limit<Duration> =
-        Limit::fixed(DEFAULT_TIMEOUT).up_to(Duration::from_secs(300));
+        Limit::fixed(DEFAULT_TIMEOUT).up_to(Duration::from_secs(300)), call: Duration;
     /// `limits.memory_mib` in DRIVER.md. All memories of a call together, and [what the host
     /// holds for it](host-memory.md).
     Memory = "memory_bytes", "bytes", Positive, memory_bytes: Limit<u64> =
-        Limit::fixed(64 * MIB).up_to(256 * MIB);
+        Limit::fixed(64 * MIB).up_to(256 * MIB), call: u64;
     /// The memory of all calls of a process together, results that clients have not read
     /// included; [more about it](host-memory.md#all-calls-together). Default: half of the machine's
     /// or the control group's memory, whichever is less.
     MemoryTotal = "memory_total", "bytes", Positive, memory_total: Option<u64> = None;
     /// `limits.output_bytes` in DRIVER.md. Structured output and content blocks together.
     Output = "output_bytes", "bytes", Positive, output_bytes: Limit<u64> =
-        Limit::fixed(4 * MIB).up_to(16 * MIB);
+        Limit::fixed(4 * MIB).up_to(16 * MIB), call: u64;
     /// `limits.stdio_bytes` in DRIVER.md. Captured standard output, and as much standard error.
-    Stdio = "stdio_bytes", "bytes", Any, stdio_bytes: Limit<u64> = Limit::fixed(64 * KIB).up_to(4 * MIB);
+    Stdio = "stdio_bytes", "bytes", Any, stdio_bytes: Limit<u64> = Limit::fixed(64 * KIB).up_to(4 * MIB), call: u64;
     /// `limits.log_records` in DRIVER.md. Log records of a call.
-    LogRecords = "log_records", "log records", Any, log_records: Limit<u64> = Limit::fixed(1000).up_to(10_000);
+    LogRecords = "log_records", "log records", Any, log_records: Limit<u64> = Limit::fixed(1000).up_to(10_000), call: u64;
     /// `limits.resources` in DRIVER.md. Streams, pollables and other handles at once.
-    Resources = "resources", "handles", Positive, resources: Limit<u64> = Limit::fixed(1024).up_to(16_384);
+    Resources = "resources", "handles", Positive, resources: Limit<u64> = Limit::fixed(1024).up_to(16_384), call: u64;
     /// `limits.http_requests` in DRIVER.md. HTTP requests under way at once.
-    HttpRequests = "http_requests", "requests", Any, http_requests: Limit<u64> = Limit::fixed(16).up_to(64);
+    HttpRequests = "http_requests", "requests", Any, http_requests: Limit<u64> = Limit::fixed(16).up_to(64), call: u64;
     /// HTTP requests of a call altogether, including requests of tools that it calls.
     HttpRequestsTotal = "http_requests_total", "requests", Any, http_requests_total: Limit<u64> =
-        Limit::fixed(256).up_to(4096);
+        Limit::fixed(256).up_to(4096), call: u64;
     /// `limits.http_body_bytes` in DRIVER.md. One body, sent or received.
     HttpBody = "http_body_bytes", "bytes", Any, http_body_bytes: Limit<u64> =
-        Limit::fixed(16 * MIB).up_to(64 * MIB);
+        Limit::fixed(16 * MIB).up_to(64 * MIB), call: u64;
+    /// The head of a request, and of a response; of a response 64 KiB at most. Only an embedder sets it.
+    HttpHead = "http_head_bytes", "bytes", Embedder, http_head_bytes: u64 = 64 * KIB, call: u64;
     /// `limits.http_timeout_ms` in DRIVER.md. One exchange; what is left of the deadline where
     /// that is less.
     HttpTimeout = "http_timeout_ms", "ms", Positive, http_timeout: Limit<Duration> =
-        Limit::fixed(Duration::from_secs(60)).up_to(Duration::from_secs(300));
+        Limit::fixed(Duration::from_secs(60)).up_to(Duration::from_secs(300)), call: Duration;
     /// All that a call sends and receives over HTTP, including traffic of tools that it calls.
-    Egress = "egress_bytes", "bytes", Any, egress_bytes: Limit<u64> = Limit::fixed(64 * MIB).up_to(256 * MIB);
+    Egress = "egress_bytes", "bytes", Any, egress_bytes: Limit<u64> = Limit::fixed(64 * MIB).up_to(256 * MIB), call: u64;
     /// `limits.workspace_bytes` in DRIVER.md. What a call may add to its workspaces.
     WorkspaceBytes = "workspace_bytes", "bytes", Any, workspace_bytes: Limit<u64> =
-        Limit::fixed(16 * MIB).up_to(1024 * MIB);
+        Limit::fixed(16 * MIB).up_to(1024 * MIB), call: u64;
     /// `limits.workspace_files` in DRIVER.md. Files and directories that a call may create.
     WorkspaceFiles = "workspace_files", "files and directories", Any, workspace_files: Limit<u64> =
-        Limit::fixed(256).up_to(16_384);
+        Limit::fixed(256).up_to(16_384), call: u64;
     /// `limits.nested_calls` in DRIVER.md. Calls of other tools within one call, at any depth.
-    NestedCalls = "nested_calls", "calls", Any, nested_calls: Limit<u64> = Limit::fixed(64);
+    NestedCalls = "nested_calls", "calls", Any, nested_calls: Limit<u64> = Limit::fixed(64), call: u64;
     /// How deep calls of tools by tools may nest.
     NestedDepth = "nested_depth", "levels", Any, nested_depth: u32 = 8;
     /// Messages and fields of all log records of a call.
-    LogBytes = "log_bytes", "bytes", Any, log_bytes: u64 = 256 * KIB;
+    LogBytes = "log_bytes", "bytes", Any, log_bytes: u64 = 256 * KIB, call: u64;
     /// Elements of all tables of a call.
-    TableElements = "table_elements", "table elements", Positive, table_elements: u64 = 100_000;
+    TableElements = "table_elements", "table elements", Positive, table_elements: u64 = 100_000, call: u64;
     /// The input's text, counted before it is parsed.
     Input = "input_bytes", "bytes", Positive, input_bytes: usize = 1 << 20;
     /// Nesting of arrays and objects in input, context and output. More than 127 count as 127.
@@ -186,16 +209,16 @@ limits! {
     /// A driver's component, counted before it is compiled.
     Component = "component_bytes", "bytes", Positive, component_bytes: usize = 64 << 20;
     /// Files, streams of files and directory listings that a call holds open at once.
-    OpenFiles = "open_files", "open files, streams and listings", Any, open_files: u64 = 64;
+    OpenFiles = "open_files", "open files, streams and listings", Any, open_files: u64 = 64, call: u64;
     /// The same of all calls of a process together, and their outgoing requests. Default: half of the files that the process may
     /// open (`ulimit -n`).
     OpenFilesTotal = "open_files_total", "open files, streams and listings", Positive, open_files_total: Option<u64> = None;
     /// Directory entries that a call may read. Only an embedder sets it.
-    DirectoryEntries = "directory_entries", "directory entries", Embedder, directory_entries: u64 = 100_000;
+    DirectoryEntries = "directory_entries", "directory entries", Embedder, directory_entries: u64 = 100_000, call: u64;
     /// Keys and values of one key-value bucket.
-    BucketBytes = "bucket_bytes", "bytes", Any, bucket_bytes: u64 = 16 * MIB;
+    BucketBytes = "bucket_bytes", "bytes", Any, bucket_bytes: u64 = 16 * MIB, call: u64;
     /// Keys of one key-value bucket.
-    BucketKeys = "bucket_keys", "keys", Any, bucket_keys: u64 = 10_000;
+    BucketKeys = "bucket_keys", "keys", Any, bucket_keys: u64 = 10_000, call: u64;
     /// Calls that run at once. As many more may wait for a tool that they call.
     Concurrency = "concurrency", "calls", Positive, concurrency: u32 = 128;
     /// Of these, calls of one tool.

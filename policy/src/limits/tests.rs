@@ -122,3 +122,47 @@ fn a_request_is_capped_by_the_maximum_and_may_be_lower() {
     };
     assert_eq!(crossed.apply(None), 10);
 }
+
+#[test]
+fn a_driver_gets_the_fuel_that_it_asks_for_and_no_contract_gets_more_by_its_timeout() {
+    const G: u64 = 1_000_000_000;
+    let fuel = |asked: Option<u64>| {
+        let mut driver = DriverLimits::default();
+        driver.fuel = asked;
+        let [short, long] = [1, 300].map(|seconds| {
+            CallLimits::new(&Limits::default(), Duration::from_secs(seconds), &driver)
+        });
+        assert_eq!(short.fuel, long.fuel);
+        short.fuel
+    };
+    assert_eq!(fuel(None), 600 * G);
+    assert_eq!(fuel(Some(7)), 7);
+    assert_eq!(fuel(Some(u64::MAX)), 10_000 * G);
+}
+
+#[test]
+fn a_driver_asks_for_limits_by_their_names() {
+    let mut driver = DriverLimits::default();
+    for (key, _) in driver.iter() {
+        let is_known = LimitName::ALL.iter().any(|name| *name == key);
+        assert!(is_known || key == "memory_mib", "{key}");
+    }
+    driver.memory_mib = Some(3);
+    driver.http_requests = Some(5);
+    driver.http_timeout_ms = Some(7);
+    driver.output_bytes = Some(11);
+    let asked = CallLimits::new(&Limits::default(), Duration::from_millis(13), &driver);
+    let expected = CallLimits {
+        memory_bytes: 3 << 20,
+        http_requests: 5,
+        http_timeout: Duration::from_millis(7),
+        output_bytes: 11,
+        json: json::Limits {
+            bytes: 11,
+            ..CallLimits::default().json
+        },
+        timeout: Duration::from_millis(13),
+        ..CallLimits::default()
+    };
+    assert_eq!(asked, expected);
+}

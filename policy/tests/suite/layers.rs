@@ -97,9 +97,11 @@ fn code_builds_the_policy_that_a_file_says() {
     rule.requires
         .insert(Capability::parse("secret:token").unwrap());
     rule.reveal.push("token".to_owned());
-    rule.plain_http = true;
-    rule.addresses.push("127.0.0.0/8".parse().unwrap());
-    rule.guest_headers.push("cookie".to_owned());
+    rule.host_terms.plain_http = true;
+    rule.host_terms
+        .addresses
+        .push("127.0.0.0/8".parse().unwrap());
+    rule.host_terms.guest_headers.push("cookie".to_owned());
     rule.preapproved = true;
     rule.approval = ApprovalClass::OnMutate;
     rule.on_violation = OnViolation::End;

@@ -88,7 +88,7 @@ fn passing(grant: &Grant) -> Vec<String> {
         for port in [80, 443, 8080] {
             let mut hosts = grant.network().iter();
             if hosts.any(|host| {
-                (scheme == "https" || host.plain_http)
+                (scheme == "https" || host.terms.plain_http)
                     && host.host.matches("a.example", port, port == default)
             }) {
                 passing.push(format!("{scheme}:{port}"));

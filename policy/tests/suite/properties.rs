@@ -147,7 +147,7 @@ fn passes(grant: &Grant, host: &str, port: u16, https: bool, change: bool) -> bo
     let default_port = port == if https { 443 } else { 80 };
     grant.network().iter().any(|granted| {
         granted.host.matches(host, port, default_port)
-            && (https || granted.plain_http)
+            && (https || granted.terms.plain_http)
             && (!change || granted.unsafe_methods)
     })
 }
@@ -193,7 +193,7 @@ proptest! {
             match edit {
                 0 => rule.requires = rule.requires.intersection(less),
                 1 => rule.mutates = rule.mutates.intersection(less),
-                2 => rule.plain_http = !rule.plain_http,
+                2 => rule.host_terms.plain_http = !rule.host_terms.plain_http,
                 3 => rule.preapproved = !rule.preapproved,
                 4 => rule.tool = ToolPattern::parse("notes.append@1").unwrap(),
                 _ => {}

@@ -96,7 +96,7 @@ async fn pooled(
     let passes = |address| {
         rules
             .iter()
-            .any(|rule| address::check(address, &rule.addresses).is_ok())
+            .any(|rule| address::check(address, &rule.terms.addresses).is_ok())
     };
     loop {
         let mut connection = egress.route.pool.take(origin, passes)?;
@@ -143,14 +143,14 @@ pub(super) fn receive(
 ) -> Result<Response<ResponseBody>, Error> {
     let (parts, incoming) = response.into_parts();
     let (status, mut headers) = (parts.status, parts.headers);
-    let limits = slot.call.limits;
     if status == StatusCode::SWITCHING_PROTOCOLS {
         let kind = NetworkKind::HttpProtocol;
         return Err(NetworkError::new(kind, "the server changes protocols unasked").into());
     }
     check_framing(&mut headers)?;
     let bytes = headers::size(&headers).saturating_add(16);
-    Limit::check(LimitKind::ResponseHeadBytes, bytes, limits.header_bytes)?;
+    let allowed = slot.call.limits.http_head_bytes;
+    Limit::check(LimitKind::ResponseHeadBytes, bytes, allowed)?;
     slot.call.meter.bytes(bytes)?;
     let bodiless = *method == Method::HEAD
         || status == StatusCode::NO_CONTENT
@@ -195,7 +195,7 @@ fn check_framing(headers: &mut HeaderMap) -> Result<(), NetworkError> {
 fn check_length(headers: &HeaderMap, call: &CallState) -> Result<(), Limit> {
     let declared = headers::content_length(headers).ok().flatten();
     let declared = declared.unwrap_or_default();
-    let allowed = call.limits.response_body_bytes;
+    let allowed = call.limits.http_body_bytes;
     Limit::check(LimitKind::ResponseBodyBytes, declared, allowed)?;
     call.meter.fits(declared)
 }

@@ -159,7 +159,7 @@ pub(super) fn rules() -> impl Strategy<Value = Rule> {
             rule.driver = driver.map(str::to_owned);
             rule.requires = requires;
             rule.mutates = mutates;
-            rule.plain_http = plain_http;
+            rule.host_terms.plain_http = plain_http;
             rule.preapproved = preapproved;
             rule.accepts = accepts.into_iter().map(str::to_owned).collect();
             if always {

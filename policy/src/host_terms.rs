@@ -1,0 +1,114 @@
+//! The keys of `[[grant]]` about the hosts of its network: how they are read, what they give, and when they give no more
+//! than earlier ones. Outgoing HTTP gets them unchanged, in [`crate::HostGrant`], and enforces them.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use crate::error::{self, PolicyError, Refuse as _};
+use crate::fields::{Fields, flag, list};
+
+/// On which terms the hosts of a rule may be reached. By default by https, at public addresses, without headers with
+/// credentials.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostTerms {
+    /// Whether `http://` passes, too.
+    pub plain_http: bool,
+    /// Addresses beyond global unicast that the hosts may have.
+    pub addresses: Vec<IpNet>,
+    /// Headers with credentials (`authorization`, `cookie`) that the guest may set itself; lower case.
+    pub guest_headers: Vec<String>,
+}
+
+impl HostTerms {
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
+        Ok(Self {
+            plain_http: flag(fields, "plain_http")?,
+            addresses: list(fields, "addresses", read_address)?,
+            guest_headers: list(fields, "guest_headers", read_guest_header)?,
+        })
+    }
+
+    /// Holds terms that were put together in code to the rules of files.
+    pub(crate) fn check(&self) -> Result<(), PolicyError> {
+        for header in &self.guest_headers {
+            if read_guest_header(header)? != *header {
+                return Err(error::HEADER.expected("lower case", header));
+            }
+        }
+        Ok(())
+    }
+
+    /// A key that they differ in from the default.
+    pub(crate) fn key(&self) -> Option<&'static str> {
+        let Self {
+            plain_http,
+            addresses,
+            guest_headers,
+        } = self;
+        let keys = [
+            ("plain_http", *plain_http),
+            ("addresses", !addresses.is_empty()),
+            ("guest_headers", !guest_headers.is_empty()),
+        ];
+        keys.into_iter()
+            .find_map(|(key, is_given)| is_given.then_some(key))
+    }
+
+    /// Whether they give no more than earlier ones.
+    pub(crate) fn narrow(&self, earlier: &Self) -> bool {
+        let Self {
+            plain_http,
+            addresses,
+            guest_headers,
+        } = self;
+        let is_known = |net: &IpNet| earlier.addresses.iter().any(|known| known.contains(net));
+        (earlier.plain_http || !plain_http)
+            && addresses.iter().all(is_known)
+            && (guest_headers.iter()).all(|name| earlier.guest_headers.contains(name))
+    }
+}
+
+impl fmt::Display for HostTerms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.plain_http {
+            true => "by http and https",
+            false => "by https",
+        })?;
+        if !self.addresses.is_empty() {
+            let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+            write!(f, ", at {}, too", addresses.join(", "))?;
+        }
+        if !self.guest_headers.is_empty() {
+            let names = self.guest_headers.join(", ");
+            write!(f, ", with the guest's own {names}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Headers with credentials that a rule may let the guest set itself.
+const GUEST_HEADERS: &[&str] = &["authorization", "cookie"];
+
+/// A header that a guest may be let to set, in lower case.
+fn read_guest_header(text: &str) -> Result<String, PolicyError> {
+    let name = text.to_ascii_lowercase();
+    if GUEST_HEADERS.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    Err(error::HEADER
+        .expected("authorization or cookie", text)
+        .hinted("other headers need no line here"))
+}
+
+/// An IP address or a network in CIDR notation.
+fn read_address(text: &str) -> Result<IpNet, PolicyError> {
+    let network = text
+        .parse::<IpNet>()
+        .ok()
+        .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+    network.map(|network| network.trunc()).ok_or_else(|| {
+        error::ADDRESS.expected("an IP address or a network such as 10.0.0.0/8", text)
+    })
+}
