@@ -23,7 +23,8 @@ pub use reference::{Reference, RegistryReference};
 /// The code for an `implements` whose action is neither in the bundle nor in a known library.
 pub const UNRESOLVED: &str = crate::codes::ACTION_UNRESOLVED.code;
 
-/// The code for an `implements` that refers to another bundle, if no libraries are known.
+/// The code for an `implements` with a registry reference to another bundle, if the libraries of the
+/// host are not known.
 pub const ELSEWHERE: &str = crate::codes::ACTION_ELSEWHERE.code;
 
 /// A validated action: the minimum for every tool that implements it.
@@ -55,8 +56,8 @@ pub struct Action {
     pub target_kind: Option<String>,
     /// Events that every implementing tool fires at least.
     pub fires_events: Vec<String>,
-    /// The implementations that its author knows. They are hints for catalogues: no tool is trusted, found
-    /// or granted anything because of them (AIP-39, conformance rule 5).
+    /// The implementations that the action's author knows. They are hints for catalogues: no tool is
+    /// trusted, found or granted anything because of them (AIP-39, conformance rule 5).
     pub implementations: Vec<ImplementationHint>,
     /// Discovery tags.
     pub tags: Vec<String>,
@@ -134,9 +135,9 @@ pub struct Implementation {
 }
 
 impl Implementation {
-    /// The id by which other documents may name the action, and its publisher. The publisher is the
-    /// library's, or otherwise `own`, the contract's. `None` for an action that is inline or at a path,
-    /// which only the contract refers to.
+    /// The id by which other documents may name the action, and the action's publisher: the publisher of
+    /// its library, or `own`, the contract's publisher, if the action is in the contract's bundle. `None`
+    /// for an action that is inline or at a path, since only the contract refers to it.
     pub fn shared<'a>(&'a self, own: &'a str) -> Option<(&'a str, &'a str)> {
         match self.form {
             ReferenceForm::Id | ReferenceForm::Registry => {
@@ -172,8 +173,8 @@ impl Action {
         report.finish(action)
     }
 
-    /// Whether a text is the id of an action (AIP-39, conformance rule 1). Underscores and several colons
-    /// are allowed, too, as in documents for earlier hosts.
+    /// Whether a text is the id of an action (AIP-39, conformance rule 1). As in documents for earlier
+    /// hosts, underscores and several colons are allowed, too.
     pub fn is_id(text: &str) -> bool {
         is_valid_id(text) || was_valid_id(text)
     }

@@ -11,20 +11,20 @@ use crate::diagnostic::{FileReport, Position};
 use crate::shared::{check_characters, prose};
 use crate::source::{FieldReader, nearest};
 
-/// How many arguments a document may have. A person fills them in in one form.
+/// How many arguments a document may have. One form asks a person for all of them.
 const MAX_ARGUMENTS: usize = 32;
 
 /// How many values an argument may suggest.
 const MAX_VALUES: usize = 256;
 
-/// How many unknown names a message lists.
+/// How many unknown names are reported.
 const MAX_SHOWN: usize = 20;
 
 /// One argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Argument {
-    /// Its name: a letter, then letters, digits and `_`.
+    /// Its name: a letter, then up to 63 letters, digits and `_`.
     pub name: String,
     /// Its name for people.
     pub title: Option<String>,
@@ -115,8 +115,8 @@ fn values(field: &FieldReader<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Checks that the names that a text uses, each with its line, are arguments, and that all arguments
-/// are used.
+/// Checks that each name in `used`, which also has the name's line, is an argument, and that each
+/// argument is used.
 pub(crate) fn check(used: &BTreeSet<(&str, u32)>, arguments: &[Argument], report: &FileReport<'_>) {
     let known = |name: &str| arguments.iter().any(|argument| argument.name == name);
     let mut reported = BTreeSet::new();
@@ -195,7 +195,7 @@ impl Text {
         text
     }
 
-    /// Adds text of one line.
+    /// Adds text, which is on the line `line` of the document.
     pub(crate) fn extend(&mut self, source: &str, line: u32) {
         let mut rest = source;
         while let Some((before, from)) = rest.find("{{").and_then(|at| rest.split_at_checked(at)) {

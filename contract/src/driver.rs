@@ -76,7 +76,7 @@ pub struct Driver {
     pub retry_override: Option<Retry>,
     /// The limits that it requests from the sandbox, up to the operator's maxima.
     pub limits: DriverLimits,
-    /// Regions that it serves, as its publisher claims; empty: `global`.
+    /// Regions that it serves, as its publisher claims. Empty means `global`.
     pub region: Vec<String>,
     /// Labels that policies match, as its publisher claims.
     pub policy_tags: Vec<String>,
@@ -156,7 +156,7 @@ impl Driver {
     }
 
     /// The one host to which the requests of a declarative driver go, by https; without a port, 443 is
-    /// used. `None` for other kinds.
+    /// used. `None` for other kinds, and if `egress` is not exactly one host without wildcard.
     pub fn origin(&self) -> Option<&HostPattern> {
         let host = self.egress.iter().next()?.host()?;
         (self.kind == DriverKind::Http && self.egress.len() == 1 && host.is_literal())

@@ -7,12 +7,12 @@ use toolward_support::text::is_hidden;
 use crate::NoScope;
 use crate::schema::Schema;
 
-/// How many fields a form may have, and how many choices a field: not more than a person reads.
+/// How many fields a form may have, and how many choices a field may have. A person reads all of them.
 const FIELDS: usize = 32;
 const CHOICES: usize = 100;
 /// How long a field's name or a choice may be, in bytes.
 const NAME: usize = 200;
-/// How much of a place in an answer an error repeats, in bytes.
+/// How many bytes of a place in an answer an error shows.
 const MAX_PLACE_BYTES: usize = 1024;
 /// How long a title or description may be, in bytes.
 const WORDS: usize = 1000;
@@ -130,7 +130,7 @@ fn only(object: &Map<String, Value>, names: &[&str], what: &str) -> Result<(), S
     }
 }
 
-/// Whether clients show and return the text unchanged.
+/// Whether a text is neither empty nor too long, and clients show and return it unchanged.
 fn is_plain(text: &str) -> bool {
     (1..=NAME).contains(&text.len()) && !text.chars().any(is_hidden)
 }
@@ -160,7 +160,7 @@ fn required(root: &Map<String, Value>, fields: &Map<String, Value>) -> Result<Ve
     }
 }
 
-/// The part of a field's schema that an answer is checked against.
+/// The part of a field's schema that answers are checked against.
 fn kept(name: &str, field: &Map<String, Value>) -> Result<Value, String> {
     words(field, "it")?;
     let kind = field.get("type").and_then(Value::as_str);

@@ -88,8 +88,8 @@ fn is_fence(line: &str) -> bool {
     line.trim_end() == "---"
 }
 
-/// Reads the fields of a Markdown file with YAML front matter, each with its position. Unlike in a
-/// bundle's documents, a key may be an integer, which is read as its text.
+/// Reads the fields of a Markdown file with YAML front matter, each with its position. Unlike in most
+/// documents of a bundle, a key may be an integer, which is read as its text.
 ///
 /// ```
 /// use toolward_contract::front_matter;

@@ -9,7 +9,7 @@ const FORBIDDEN: &str = "alt-used connection expect forwarded front-end-https ho
 
 const FORBIDDEN_PREFIXES: &[&str] = &["proxy-", "x-forwarded-", "x-original-host"];
 
-/// Whether no driver may set this header. `name` is in lower case.
+/// Whether drivers must not set this header. `name` is in lower case.
 ///
 /// ```
 /// use toolward_contract::header::is_forbidden;

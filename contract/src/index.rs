@@ -50,7 +50,7 @@ pub struct IndexEntry {
     pub input_schema: Schema,
     /// Schema of the result.
     pub result_schema: Schema,
-    /// Names for further schema ids.
+    /// Names that the entry gives to schemas of its bundle, each with the schema's id.
     pub schema_refs: Map<String, Value>,
     /// The capabilities that it needs, spelled as families (`net:`, `fs:`, `db:`) in the document.
     pub capabilities: CapabilitySet,
@@ -71,8 +71,8 @@ pub struct IndexEntry {
 
 impl Index {
     /// The contracts of a version 1 document, for a bundle without TOOL.md; empty for version 2. Open
-    /// points are read in the stricter way: every capability counts as a mutation unless the transport is
-    /// an HTTP request that only reads.
+    /// points are read in the stricter way: every capability counts as a mutation, unless the transport is
+    /// an HTTP request that only reads and the capability is one that contracts can require.
     pub fn contracts(&self) -> Vec<Tool> {
         if self.version == 1 {
             self.tools.iter().map(contract).collect()
@@ -185,7 +185,7 @@ fn contract(entry: &IndexEntry) -> Tool {
     };
     let secrets = entry.secrets.iter();
     let secrets = secrets.filter_map(|id| Capability::of(Class::Secret, id).ok());
-    // Required secrets are in a separate field.
+    // Secrets have their own field in tools.json.
     let is_readable =
         |one: &&Capability| one.class().can_be_required() && *one.class() != Class::Secret;
     let read = entry.capabilities.iter().filter(is_readable).cloned();
@@ -410,7 +410,7 @@ fn transport(transport: &Transport) -> String {
     }
 }
 
-/// Both texts, cut to the part in which they start to differ.
+/// Both texts; a long text is cut to the part in which they start to differ.
 fn contrast(expected: &str, found: &str) -> (String, String) {
     const BEFORE: usize = 20;
     let pairs = expected.chars().zip(found.chars());

@@ -52,8 +52,8 @@ use serde_json::Value;
 
 /// The rest of the bundle, for the references of a document.
 pub trait Scope: SchemaScope {
-    /// The action that `implements` of a TOOL.md refers to. It is not called for inline actions. For a
-    /// path, it is called once for each folder to which the path may be relative.
+    /// The action that `implements` of a TOOL.md refers to. An inline action is not looked up. A path is
+    /// looked up from each folder to which it may be relative, until an action is found.
     fn action(&self, _reference: &action::Reference) -> Option<Arc<action::Action>> {
         None
     }
@@ -76,9 +76,9 @@ pub trait Scope: SchemaScope {
         None
     }
 
-    /// Whether [`Scope::action`] returned `None` because the action is in a library that only the host that
-    /// runs the bundle has. The contract is then read as if it implemented no action, but it never runs in
-    /// that form.
+    /// Whether [`Scope::action`] returned `None` because the action may be in a library that only the host
+    /// that runs the bundle has. The contract is then read without the action, but it never runs without
+    /// it.
     fn is_action_elsewhere(&self, _reference: &action::Reference) -> bool {
         false
     }

@@ -24,7 +24,7 @@ pub fn resolve_beneath(folder: &str, reference: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Whether a text must be a path: it starts with `./`, `../` or a folder with a dot.
+/// Whether a text must be a path: it starts with `./`, `../` or one of the [`DOTTED`] folders.
 pub(crate) fn is_relative(text: &str) -> bool {
     text.split_once('/')
         .is_some_and(|(first, _)| matches!(first, "." | "..") || DOTTED.contains(&first))

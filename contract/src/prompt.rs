@@ -100,7 +100,7 @@ impl Prompt {
             fields.unknown();
             let known = !report.has_errors();
             let messages = messages(source, parts.body, &report);
-            // Skipped if an argument's name was refused above, which would be reported twice.
+            // Skipped after an error above: an argument that was refused there would be reported twice.
             if known {
                 check_placeholders(&messages, &arguments, &report);
             }
@@ -197,7 +197,7 @@ fn fence<'l>(text: &'l str, open: Option<&str>) -> Option<&'l str> {
     }
 }
 
-/// Reads the messages; stops at one more than allowed.
+/// Reads the messages. Stops after a file or resource beyond the allowed number of messages.
 fn messages(source: &str, body: &str, report: &FileReport<'_>) -> Vec<Message> {
     let mut messages = Vec::new();
     let mut role = PromptRole::User;
@@ -238,7 +238,7 @@ fn messages(source: &str, body: &str, report: &FileReport<'_>) -> Vec<Message> {
     messages
 }
 
-/// Whether a line has a character that makes it look different from its text.
+/// Whether a line has a character that makes it look different from its text. Such a line is reported.
 fn deceptive(line: &str, number: u32, report: &FileReport<'_>) -> bool {
     let mut characters = line.chars().zip(1..);
     let bad = characters.find(|&(c, _)| is_deceptive(c) && c != '\t');
@@ -261,7 +261,7 @@ fn deceptive(line: &str, number: u32, report: &FileReport<'_>) -> bool {
 #[derive(Default)]
 struct TextRun {
     text: Text,
-    /// The number of line feeds to add before the next line that isn't blank.
+    /// The number of blank lines since the last line that isn't blank.
     owed: usize,
     started: bool,
 }

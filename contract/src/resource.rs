@@ -28,7 +28,7 @@ pub struct Resource {
     pub name: String,
     /// Its description.
     pub description: String,
-    /// Its media type, if it differs from the one for the file's name.
+    /// Its media type; `None` means the type for the file's name.
     pub mime_type: Option<String>,
     /// The URI that it requests.
     pub uri: Option<String>,
@@ -249,7 +249,7 @@ impl UriTemplate {
         found.next().is_none().then_some(values)
     }
 
-    /// Whether some URI matches both templates.
+    /// Whether a URI may match both templates.
     pub fn overlaps(&self, other: &UriTemplate) -> bool {
         let pairs = self.segments.iter().zip(&other.segments);
         let fit = |(one, other): (&Segment, &Segment)| match (one, other) {
@@ -268,7 +268,7 @@ impl fmt::Display for UriTemplate {
     }
 }
 
-/// One segment's text, percent-decoded.
+/// One segment's text, percent-decoded; `None` if a variable may not have that value.
 fn value(part: &str) -> Option<String> {
     let is_long = part.len() > 3 * MAX_VALUE_BYTES;
     if is_long || part.contains(['?', '#']) || !has_valid_escapes(part) {
@@ -279,7 +279,7 @@ fn value(part: &str) -> Option<String> {
     (fits && !value.chars().any(is_deceptive)).then_some(value)
 }
 
-/// Checks a URI of a resource: absolute, ASCII, of a scheme that clients do not resolve themselves.
+/// Checks a URI of a resource: absolute, ASCII, and of a scheme that a bundle may use.
 ///
 /// # Errors
 /// The expected and the found value, in words.

@@ -233,7 +233,8 @@ fn attempts(fields: &mut MappingReader<'_>, backoff: Option<Backoff>) -> Option<
     })
 }
 
-/// Whether a character changes the look of a text: controls, bidirectional overrides, tag characters.
+/// Whether a character changes the look of a text: a control, a bidirectional control, a line or
+/// paragraph separator, a byte order mark or a tag character.
 pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
@@ -297,7 +298,7 @@ pub(crate) fn check_characters(
     bad.is_none()
 }
 
-/// Reads `name`, which every front matter has.
+/// Reads the required `name`: one line of 1 to 80 characters.
 pub(crate) fn name(fields: &mut MappingReader<'_>) -> Option<String> {
     let field = fields.required("name")?;
     prose(&field, 1..=80, false)
@@ -366,7 +367,7 @@ pub(crate) fn shown_texts(field: &FieldReader<'_>) -> Vec<String> {
     texts.into_iter().map(|(text, _)| text.to_owned()).collect()
 }
 
-/// Names that MCP clients accept for tools and prompts.
+/// Reads a name below `metadata`: 1 to 64 letters, digits, `_`, `-` and `.`.
 pub(crate) fn plain_name(field: &FieldReader<'_>) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let expected = "to have 1 to 64 letters, digits, `_`, `-` and `.`";

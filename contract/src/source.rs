@@ -156,8 +156,7 @@ impl<'n> FieldReader<'n> {
         })
     }
 
-    /// As [`FieldReader::fields`], for a JSON format of others, in which `null` means that a field is
-    /// absent.
+    /// As [`FieldReader::fields`], for a JSON format in which `null` means that a field is absent.
     pub(crate) fn foreign(&self) -> Option<MappingReader<'n>> {
         self.fields().map(MappingReader::null_is_absent)
     }
@@ -271,7 +270,7 @@ impl<'n> MappingReader<'n> {
     }
 
     /// Reads the mapping at `key`, in the same spelling, with `read`. Fields that `read` does not take are
-    /// reported. Returns the default if the mapping is absent.
+    /// reported. Returns the default if the field is absent or not a mapping.
     pub(crate) fn within<T: Default>(
         &mut self,
         key: &'static str,

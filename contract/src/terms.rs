@@ -100,8 +100,8 @@ pub enum Backoff {
     Exponential,
 }
 
-/// A retry policy. Retries happen only if the error is retryable, and the tool is idempotent or
-/// nothing was dispatched.
+/// A retry policy. A host retries only if the error is retryable and the tool is idempotent. If only
+/// the driver claims that the error is retryable, the tool must also mutate nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Retry {
     /// Attempts in all, the first included; 1 to 100.

@@ -56,8 +56,8 @@ pub struct Tool {
     pub mutates: CapabilitySet,
     /// The capabilities that it needs to read or call.
     pub requires: Requires,
-    /// The approval class that applies: the declared class, or `on-mutate` if the declaration is `auto` or
-    /// missing and `mutates` is not empty. Use [`Approval::effective`] for decisions.
+    /// The approval class that applies: the declared class, merged with the action's, and `on-mutate`
+    /// instead of `auto` if `mutates` is not empty. Use [`Approval::effective`] for decisions.
     pub approval: Approval,
     /// 0 read-only, 1 scoped writes, 2 external side effects, 3 irreversible.
     pub risk_level: u8,
@@ -81,7 +81,7 @@ pub struct Tool {
     pub metadata: Map<String, Value>,
     /// `metadata.mcp.name`: the name over MCP that it requests, as written.
     pub mcp_name: Option<String>,
-    /// `metadata.mcp.result`: the half of a result that MCP clients get.
+    /// `metadata.mcp.result`: the parts of a result that MCP clients get.
     pub mcp_result: McpResult,
     /// `metadata.mcp.schemas`: how its schemas are listed over MCP.
     pub mcp_schemas: McpSchemas,
@@ -154,10 +154,10 @@ pub fn define_tool_in(definition: &Value, scope: &dyn Scope) -> Parsed<Tool> {
 }
 
 /// Maps a text to the characters of a name that MCP clients accept: letters, digits and `-` stay,
-/// everything else becomes `_`. The protocol allows dots, but for a name that does not match
-/// `^[a-zA-Z0-9_-]{1,64}$`, clients refuse the tool, and some the whole chat. `_` is never first, last
-/// or repeated, since clients put `__` between their own prefix and a name. Empty if no character is
-/// left.
+/// everything else becomes `_`. The protocol allows dots, but clients refuse a tool whose name does not
+/// match `^[a-zA-Z0-9_-]{1,64}$`, and some then refuse the whole chat. `_` is never first, last or
+/// repeated, since clients put `__` between their own prefix and a name. The length is not limited. The
+/// name is empty if no character is left.
 pub fn mapped(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for character in text.chars() {
@@ -173,7 +173,7 @@ pub fn mapped(text: &str) -> String {
     name
 }
 
-/// The half of a result that MCP clients get, besides the value as text.
+/// The parts of a result that MCP clients get, in addition to the value as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpResult {
     /// The value as structured content, and the blocks of content. Several clients then show a model only

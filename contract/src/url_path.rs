@@ -1,12 +1,13 @@
 //! Paths of URLs: the paths to which a secret may be sent, and percent-encoding (RFC 3986, section 2.1)
-//! as servers read it. The rule applies to the paths of sent requests and to the written paths of
-//! declarative drivers.
+//! as servers read it. The rule for secrets applies to the paths of sent requests and to the paths that
+//! declarative drivers write.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode};
 
 /// Whether `path` is at or below `prefix`, by whole segments. With a prefix other than `/`, this is
-/// false for a path that a server could read as another path: one with dot segments, empty segments, or
-/// escaped dots, slashes, backslashes, percent signs or control characters.
+/// false for a path that a server could read as another path: a path with dot segments, an empty
+/// segment before its end, or escaped dots, slashes, backslashes, percent signs, semicolons or control
+/// characters.
 ///
 /// ```
 /// use toolward_contract::url_path::is_below;

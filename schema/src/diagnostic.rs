@@ -138,10 +138,11 @@ pub struct Excerpt {
     pub goes_on: bool,
 }
 
-/// Attaches to each finding its line. `text_of` returns the bytes of a file that was read.
+/// Attaches its line to each finding, for at most 200 findings. `text_of` returns the bytes of a file
+/// that was read.
 ///
 /// A finding about a whole file, at its first character, gets no line, and neither does a finding in a
-/// file that is not text.
+/// file that is not text or is larger than 1 MiB.
 pub fn attach<'t>(diagnostics: &mut [Diagnostic], text_of: impl Fn(&str) -> Option<&'t [u8]>) {
     let pointing = diagnostics
         .iter_mut()

@@ -32,7 +32,7 @@ pub struct Limits {
     pub bytes: usize,
     /// Nested arrays and objects; a scalar has depth 0. At most 127.
     pub depth: usize,
-    /// The total number of values: each scalar, array, object and member. This limits the memory of the
+    /// The total number of values: scalars, arrays and objects, not keys. This limits the memory of the
     /// parsed value, which for small values is about fifty times the size of the text.
     pub values: usize,
 }

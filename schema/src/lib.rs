@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// The other schemas of a bundle.
 pub trait SchemaScope {
-    /// The document of `schema:ID`: always `schemas/ID.json` of the same bundle.
+    /// The document of `schema:ID`, which is usually `schemas/ID.json` of the same bundle.
     fn schema(&self, _id: &str) -> Option<Value> {
         None
     }

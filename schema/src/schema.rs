@@ -32,7 +32,8 @@ pub use view::without_annotations;
 pub use walk::escape;
 pub use warnings::{SchemaWarning, SchemaWarningKind};
 
-/// Texts longer than this are not quoted in messages, since they would hide the rest of the message.
+/// A value whose JSON text has more bytes than this is not quoted in messages, since it would hide the
+/// rest of the message.
 const MAX_QUOTED_CHARS: usize = 80;
 
 /// A compiled schema. Cheap to clone.
@@ -59,7 +60,7 @@ struct Inner {
     patterns: NamePatterns,
 }
 
-/// The first way in which a value does not match a schema.
+/// A way in which a value does not match a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize)]
 #[error("{}: {message}", if instance_path.is_empty() { "the value" } else { instance_path.as_str() })]
 pub struct Violation {
@@ -171,7 +172,8 @@ impl Schema {
         }
     }
 
-    /// All violations, at most `max`; empty for a valid value.
+    /// All violations, at most `max`; empty for a valid value. If finding them could take exponential time,
+    /// one violation without details.
     pub fn violations(&self, instance: &Value, max: usize) -> Vec<Violation> {
         if let Some(violation) = self.unexplained(instance) {
             let valid = self.inner.validator.is_valid(instance);

@@ -22,7 +22,8 @@ use tar::{BLOCK, ZEROS, canonical};
 pub use crate::bundle::Contents;
 pub use detached::{Effort, attach, content_bytes, first_envelope};
 
-/// How many times its own size an archive may expand to, if its content is larger than [`RATIO_FLOOR`].
+/// How many times as large as the archive its content may be. The limit applies to contents above
+/// [`RATIO_FLOOR`].
 pub const MAX_RATIO: u64 = 20;
 /// Up to this many decompressed bytes [`MAX_RATIO`] does not apply: small bundles of text compress
 /// well, and so few bytes exhaust no machine.
@@ -71,7 +72,8 @@ pub(crate) fn with_decoder<R: BufRead, T>(
     Ok(result)
 }
 
-/// Refuses a tar archive that is many times larger than the archive.
+/// Refuses a tar archive that is larger than [`RATIO_FLOOR`] and more than [`MAX_RATIO`] times as large
+/// as its compressed archive.
 pub(crate) fn check_ratio(tar: u64, archive: u64) -> Result<(), Refusal> {
     if tar > RATIO_FLOOR && tar > archive.saturating_mul(MAX_RATIO) {
         return Err(Refusal::new(ErrorKind::ArchiveRatio)
@@ -95,12 +97,12 @@ pub(crate) fn decoding(error: io::Error) -> Refusal {
     }
 }
 
-/// zstd's level: high, since small archives matter more than the publisher's seconds, and decompression
-/// is as fast.
+/// zstd's level. It is high, since small archives matter more than the publisher's seconds, and
+/// decompression is as fast as at lower levels.
 const COMPRESSION_LEVEL: i32 = 19;
 
-/// The archive with these contents. The bytes depend only on the contents and the version of zstd. Neither signatures
-/// nor the manifest are compared with the contents.
+/// The archive with these contents. The bytes depend only on the contents and the version of zstd. The
+/// contents are compared neither with the manifest nor with the signatures.
 ///
 /// # Errors
 /// [`ErrorKind::FileDuplicate`], [`ErrorKind::PathConflict`] or [`ErrorKind::TooLarge`] for contents that no reader
@@ -132,7 +134,8 @@ fn write_entry(out: &mut impl Write, path: &str, bytes: &[u8]) -> io::Result<()>
     out.write_all(ZEROS.get(..padding).unwrap_or_default())
 }
 
-/// The encoder of all archives; only the level differs. `total` is the size of the tar archive.
+/// The encoder of all compressed archives; only the level differs. `total` is the size of the tar
+/// archive.
 fn encoder<W: Write>(out: W, level: i32, total: u64) -> io::Result<Encoder<'static, W>> {
     let mut encoder = Encoder::new(out, level)?;
     encoder.include_checksum(true)?;
@@ -200,8 +203,8 @@ struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// Writes the collected bytes as one block. Its header has three bytes (RFC 8878, section 3.1.1.2):
-    /// whether it is the last, type 0 (raw), and the size.
+    /// Writes the collected bytes as one block. The three bytes of the block's header (RFC 8878, section
+    /// 3.1.1.2) state whether this is the last block, type 0 (raw), and the size.
     fn end_block(&mut self, last: bool) {
         let size = u32::try_from(self.piece.len()).unwrap_or(0);
         let [a, b, c, _] = (size << 3 | u32::from(last)).to_le_bytes();
@@ -278,7 +281,7 @@ mod tests {
         assert_eq!(decoded(other, u64::MAX), second);
     }
 
-    /// Compresses with a window of this size, whatever the size of the contents.
+    /// Compresses contents of any size with a window of this size.
     fn with_window(bytes: &[u8], window_log: u32) -> Vec<u8> {
         let mut archive = zstd::Encoder::new(Vec::new(), 1).unwrap();
         archive.window_log(window_log).unwrap();

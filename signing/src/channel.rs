@@ -108,16 +108,16 @@ pub struct ListedRelease {
     /// The name of the publisher.
     #[serde(deserialize_with = "name")]
     pub publisher: String,
-    /// Its name for people.
+    /// The bundle's name for people.
     #[serde(default, deserialize_with = "optional_line::<MAX_TITLE, _>")]
     pub name: Option<String>,
-    /// Its description.
+    /// The bundle's description.
     #[serde(default, deserialize_with = "optional_line::<MAX_DESCRIPTION, _>")]
     pub description: Option<String>,
-    /// Words to find it by.
+    /// Words to find the bundle by.
     #[serde(default, deserialize_with = "lines::<MAX_TITLE, _>")]
     pub tags: Vec<String>,
-    /// The tools in it.
+    /// The tools in the bundle.
     #[serde(default)]
     pub tools: Vec<ListedTool>,
 }

@@ -1,4 +1,4 @@
-//! BLAKE3 digests, the only kind that bundles use. They have no prefix that names an algorithm.
+//! BLAKE3 digests of manifests and files. They have no prefix that names an algorithm.
 
 use std::fmt;
 

@@ -222,7 +222,7 @@ impl Format {
                 &error,
             )
         })?;
-        // The schema comes first, to distinguish a document of a later schema from an invalid one.
+        // `schema` is checked first, to distinguish a document of a later schema from an invalid document.
         let Some(schema) = table.get_mut().remove("schema") else {
             let refusal = Refusal::new(self.field).found("missing field `schema`");
             return Err(at(refusal, Some(table.span())));
@@ -269,7 +269,7 @@ impl Format {
             .found(found.to_string()))
     }
 
-    /// Refuses a document that expires before it was created.
+    /// Refuses a document that expires before or at its creation.
     pub(crate) fn check_times(
         &self,
         created: Timestamp,

@@ -1,5 +1,5 @@
-//! DSSE envelopes: a payload, its type, and signatures over both (the DSSE specification, version 1.0). The trust store
-//! ([`crate::trust`]) decides who may sign.
+//! DSSE envelopes: a payload, its type, and signatures over both (the DSSE specification, version 1.0).
+//! The trust store ([`crate::trust`]) decides who may sign.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,10 +19,10 @@ use crate::text::{bytes as count_bytes, quoted, visible};
 
 /// How large an envelope may be, in bytes: about twice the size of the largest manifest in base64.
 pub const MAX_BYTES: usize = 768 * 1024;
-/// How many signatures an envelope may have: each costs a verification per trusted key.
+/// How many signatures an envelope may have: each may cost a verification per trusted key.
 pub const MAX_SIGNATURES: usize = 16;
-/// How long a signature or key id may be. Ed25519 needs 64 bytes; co-signatures of other kinds may be
-/// longer, and are ignored.
+/// How long a signature or key id may be, in bytes. Ed25519 needs 64; co-signatures of other kinds may
+/// be longer, and are ignored.
 const MAX_FIELD: usize = 1024;
 
 /// Padding may be left out, as is usual for base64url. Unused bits in the last character must be zero.

@@ -1,5 +1,5 @@
-//! The crate's error type: a stable code, the expected and the found value, the place, and a hint. One
-//! type for the whole crate; the table of kinds defines all wording.
+//! The crate's error type: a stable code, the expected and the found value, the place, and a hint. The
+//! table of kinds defines the codes, with their meanings and hints.
 
 use std::cell::Cell;
 use std::fmt::Display;
@@ -8,10 +8,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, de};
 use toolward_support::{codes, report::Report};
 
-/// A refusal: nothing was changed, and nothing half-written is left.
+/// The error of this crate: the reason why something is refused.
 pub type Refusal = Report<ErrorKind>;
 
-/// The operating system reported an error at `place`.
+/// The refusal for an error that the operating system reported at `place`.
 pub(crate) fn io_failed(place: impl Into<String>, error: std::io::Error) -> Refusal {
     unplaced_io(error).at(place)
 }

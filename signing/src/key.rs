@@ -1,5 +1,5 @@
-//! Ed25519 keys: their files, their ids, and strict verification. No file is opened here. A [`PublicKey`] is checked
-//! once, when it is made.
+//! Ed25519 keys: their files, their ids, and strict verification. No file is opened here. A
+//! [`PublicKey`] is checked once, when it is made.
 
 mod signing;
 

@@ -3,8 +3,8 @@
 //! also reads the documents by which publishers replace their keys ([`publisher`]) and revoke keys and
 //! bundles ([`revocation`]), and the indexes by which sources state the current releases ([`channel`]).
 //!
-//! Everything here accepts hostile input and refuses it with a [`Refusal`] that has a stable code. This crate neither
-//! parses contracts and drivers nor decides what a bundle may do.
+//! Every reader here expects hostile input, and refuses it with a [`Refusal`] that has a stable code.
+//! This crate neither parses contracts and drivers nor decides what a bundle may do.
 //!
 //! ```
 //! use toolward_signing::{key::SigningKey, trust::TrustStore};

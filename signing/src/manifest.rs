@@ -1,5 +1,5 @@
-//! `manifest.toml`, schema 1: which files a bundle consists of, by size and digest. [`crate::verify`] checks its
-//! signatures.
+//! `manifest.toml`, schema 1: which files a bundle consists of, by size and digest. [`crate::verify`]
+//! checks its signatures.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -243,7 +243,7 @@ impl Manifest {
     }
 }
 
-/// Reads a key that may only be `true`, so that each manifest has only one spelling.
+/// Reads a key that may only be `true`, so that a missing key is the only spelling of false.
 fn only_true<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     match bool::deserialize(from)? {
         true => Ok(true),

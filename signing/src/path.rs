@@ -1,5 +1,5 @@
-//! Paths inside a bundle, and the rules that make them safe on every system. Paths on a host's disk go through
-//! `cap-std` instead.
+//! Paths inside a bundle, and the rules that make them safe on every system. Paths on a host's disk go
+//! through `cap-std` instead.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;

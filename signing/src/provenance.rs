@@ -33,7 +33,8 @@ pub struct SourceSet {
     pub digest: Digest,
 }
 
-/// A publisher's claim of how a bundle was built. All text in it is the publisher's: sanitise it before it is shown.
+/// A publisher's claim of how a bundle was built. All text in it is the publisher's: sanitise it before
+/// it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provenance {
     /// The kind of build: [`BUILD_TYPE`], or another that leaves the other fields empty.

@@ -1,5 +1,5 @@
-//! Publisher documents: which keys a publisher signs with, how many of them must, and which it has revoked. The
-//! operator, not a document, grants the ids that a publisher may publish.
+//! Publisher documents: which keys a publisher signs with, how many of them must sign, and which keys
+//! it has revoked. The operator, not a document, grants the ids that a publisher may publish.
 //!
 //! A document contains its keys, so it is read before it is verified. None of its contents are used
 //! until enough of the right keys have signed it.
@@ -43,7 +43,8 @@ pub(crate) const KIND: DocumentKind = DocumentKind {
 /// A document whose signatures were verified.
 pub type VerifiedPublisher = Verified<SignedDocument<PublisherDocument>>;
 
-/// A publisher's keys and revocations. Only a [`VerifiedPublisher`] is known to come from the publisher.
+/// A publisher's keys and revocations. The signatures are verified only if the document is in a
+/// [`VerifiedPublisher`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublisherDocument {
@@ -112,8 +113,8 @@ pub fn first_use(bytes: &[u8], terms: &Terms<'_>) -> Result<VerifiedPublisher, R
     candidate.accept(bytes, signers, Some(terms))
 }
 
-/// Reads a document that was accepted earlier and stored: only its own threshold is checked. Its time and later
-/// revocations of its keys are checked with each bundle of the publisher.
+/// Reads a document that was accepted earlier and stored. Of its signatures, only its own threshold is
+/// checked. Its time and later revocations of its keys are checked with each bundle of the publisher.
 ///
 /// # Errors
 /// The reason for which the document is refused.
@@ -124,7 +125,7 @@ pub fn stored(bytes: &[u8]) -> Result<VerifiedPublisher, Refusal> {
 }
 
 /// Rotates from `current`, version N, to version N + 1, which the thresholds of both versions must have
-/// signed. A document with the bytes of `current` is accepted, too, and changes nothing.
+/// signed. An envelope with the same document as `current` is accepted, too.
 ///
 /// A key that `terms` or one of the two documents revokes counts for neither threshold. So a document
 /// that revokes a stolen key never depends on that key. (A publisher with no other key first replaces
@@ -145,9 +146,9 @@ pub fn rotate(
     step(current, next, terms, true)
 }
 
-/// Applies [`rotate`] to all documents since `current`, in order. Documents before `current` are
-/// skipped, and only the last must be valid now. Returns each newly accepted document, so that the
-/// resets of each can be applied.
+/// Applies [`rotate`] to all documents since `current`, in order. Earlier documents are skipped, except
+/// at the end of the chain, where one is a rollback. Only the last document must be valid now. Returns
+/// each newly accepted document, so that the resets of each can be applied.
 ///
 /// # Errors
 /// The errors of [`rotate`], for the first document that is refused. In that case none of them is accepted.

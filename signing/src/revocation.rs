@@ -48,7 +48,7 @@ pub struct RevocationList {
     /// The name of their publisher.
     #[serde(deserialize_with = "name")]
     pub publisher: String,
-    /// Rises with every list, from 1. A later list has all entries of the earlier.
+    /// Rises with every list, from 1. A later list has all entries of the earlier lists.
     #[serde(deserialize_with = "number::<1, _>")]
     pub version: u64,
     /// When the list was made.

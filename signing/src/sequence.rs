@@ -61,7 +61,7 @@ pub fn check(previous: Option<(u64, Digest)>, found: (u64, Digest)) -> Result<Ad
 }
 
 /// As [`check`], but under `--allow-rollback`: a lower number gives [`Advance::Back`]. Store `found` in
-/// that case, too, and record who allowed it. Two documents with the same number are still refused.
+/// that case, too, and record who allowed it. Another document with the same number is still refused.
 ///
 /// # Errors
 /// [`ErrorKind::Equivocation`].

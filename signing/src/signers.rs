@@ -12,18 +12,18 @@ use crate::key::{KeyId, PublicKey};
 
 /// How many keys a publisher or a channel may have: each may cost a verification per signature.
 pub(crate) const MAX_KEYS: usize = 16;
-/// How many bytes may be hashed for signatures whose key id names no known key. Anyone can add such
-/// signatures.
+/// How many bytes may be hashed to try keys that a signature does not name. Anyone can add signatures
+/// with wrong key ids.
 const MAX_UNHINTED_BYTES: usize = 64 * 1024 * 1024;
 /// The minimum cost of an attempt with one key, in bytes that could be hashed in the same time.
 const MIN_ATTEMPT_BYTES: usize = 32 * 1024;
 
 /// The distinct keys whose signatures verify.
 ///
-/// A key id is a hint. If it names no known key, other keys are tried, as many as
-/// [`MAX_UNHINTED_BYTES`] allows: 256 for the largest manifest and 2048 for a usual one. A signature
-/// that claims a known key but verifies with no key means that the envelope was changed; it is refused
-/// even if other signatures suffice.
+/// A key id is a hint. If it names no known key, or a key that does not verify the signature, other
+/// keys are tried. [`MAX_UNHINTED_BYTES`] allows 256 such attempts for the largest manifest and 2048
+/// for a usual one. A signature that claims a known key but verifies with no tried key means that the
+/// envelope was changed: the envelope is refused, even if other signatures suffice.
 pub(crate) fn verified<'a>(
     envelope: &Envelope,
     keys: impl Iterator<Item = &'a PublicKey> + Clone,
@@ -147,7 +147,7 @@ impl Fingerprint {
         Self(Digest::finish(&hasher))
     }
 
-    /// The fingerprint without the spaces, as a name for state.
+    /// The fingerprint as a digest, for the names of stored state.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.0

@@ -1,5 +1,5 @@
-//! Points in time in manifests: whole seconds, UTC, one spelling. [`Mode`] decides whether a wrong
-//! age is refused or gives a warning. This module reads no clock.
+//! Points in time in signed documents: whole seconds, UTC, one spelling. [`Mode`] decides whether a
+//! wrong age is refused or gives a warning. This module reads no clock.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
 //! The publishers that an operator trusts: their keys, how many must sign, and which ids they may
-//! publish. A publisher can't change them. This module opens no file.
+//! publish. A publisher can't extend the ids. This module opens no file.
 
 mod config;
 mod publisher;
@@ -22,7 +22,7 @@ pub use crate::key::EXAMPLE_KEY_IDS;
 pub use config::{TABLES, TrustSettings, max_age};
 pub use publisher::Publisher;
 
-/// The publishers that an operator trusts. No key belongs to two of them. Cheap to clone.
+/// The publishers that an operator trusts. No key belongs to two configured publishers. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct TrustStore {
     publishers: Arc<BTreeMap<String, Arc<Publisher>>>,
@@ -48,7 +48,7 @@ impl TrustStore {
     /// """]
     /// threshold = 1               # optional, 1 if left out
     /// prefixes = ["acme", "acme-tools"]
-    /// actions = ["storage"]         # optional: action ids besides
+    /// actions = ["storage"]       # optional: further prefixes, for ids of actions only
     /// ```
     ///
     /// # Errors
@@ -100,7 +100,8 @@ impl TrustStore {
     }
 
     /// Also trusts a bare key, as the publisher `name`, for the ids below `prefixes` and never for all ids.
-    /// Its bundles may not be older than `max_age`, which is the only limit for a thief of the key.
+    /// Its bundles may not be older than `max_age`, since its publisher can revoke neither the key nor a
+    /// bundle.
     ///
     /// # Errors
     /// [`ErrorKind::TrustInvalid`] if the store has a publisher of this name or this key already, if there are no
@@ -191,8 +192,8 @@ impl TrustStore {
     }
 
     /// Whether the publisher of this name may publish `id`. Only the longest prefix that covers `id`
-    /// counts, among the prefixes of all configured publishers: a publisher with a shorter one may not
-    /// publish it. Two publishers may hold the same prefix.
+    /// counts, among the prefixes of all configured publishers: a publisher with a shorter prefix may not
+    /// publish it. Two publishers may hold the same prefix. A key of `--trust-key` may publish every id.
     #[must_use]
     pub fn may_publish(&self, publisher: &str, id: &str) -> bool {
         self.publisher(publisher)
@@ -200,8 +201,9 @@ impl TrustStore {
     }
 
     /// The publisher with the longest prefix that covers an action's id; `None` if no prefix covers it, or
-    /// if two publishers hold the longest. Other bundles can refer to a library's action by id alone only
-    /// if the library comes from this publisher.
+    /// if two publishers hold the longest. A key of `--trust-key` counts as such a publisher for every id.
+    /// Other bundles can refer to a library's action by id alone only if the library comes from the
+    /// returned publisher.
     #[must_use]
     pub fn action_holder(&self, id: &str) -> Option<&Arc<Publisher>> {
         let mut holders = self

@@ -86,7 +86,7 @@ pub type ProgressFn<'a> = dyn Fn(VerifyProgress) + 'a;
 /// ```
 #[derive(Clone)]
 pub struct VerifyOptions<'a> {
-    /// The time against which `created` and `expires` are checked; `None` leaves both unchecked.
+    /// The time against which ages and expiry are checked; `None` leaves them unchecked.
     pub now: Option<SystemTime>,
     /// The version against which `min_host` is checked; `None` leaves it unchecked.
     pub host_version: Option<Version>,
@@ -131,8 +131,8 @@ impl fmt::Debug for VerifyOptions<'_> {
     }
 }
 
-/// Verifies a bundle directory or a `.toolbundle` file. `path` itself may be a symbolic link; none below it is
-/// followed. Each file is opened once, and hashed while it is read.
+/// Verifies a bundle directory or a `.toolbundle` file. `path` itself may be a symbolic link; no link
+/// below it is followed. Each file is opened once, and hashed while it is read.
 ///
 /// # Errors
 /// [`ErrorKind::NotABundle`] if `path` is neither a directory nor a file, or the reason for which the
@@ -228,7 +228,7 @@ fn read<H: BundleHead>(
         let root = Dir::open_ambient_dir(path, ambient_authority()).map_err(io)?;
         return directory::read(&root, open);
     }
-    // Before opening: a pipe would block.
+    // Checked before opening, since opening a pipe would block.
     if !metadata.is_file() {
         return Err(Refusal::new(ErrorKind::NotABundle).at(place()));
     }
@@ -273,10 +273,11 @@ impl fmt::Debug for UnsignedBundle {
     }
 }
 
-/// Reads a bundle directory or a `.toolbundle` file, as strictly as [`open`] does, except for signatures.
+/// Reads a bundle directory or a `.toolbundle` file, as strictly as [`open`] does, but without signers,
+/// ages, the host's version and the content of the provenance.
 ///
 /// # Errors
-/// The errors of [`open`], except errors about keys, publishers and age.
+/// The errors of [`open`] about the other properties of a bundle.
 pub fn unsigned(path: &Path) -> Result<UnsignedBundle, Refusal> {
     let (mut bundle, files) = read(path, UnsignedBundle::head)?;
     if bundle.manifest.provenance && bundle.provenance_bytes.is_none() {

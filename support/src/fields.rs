@@ -1,6 +1,6 @@
 //! Fields of documents that people write: each value has its place, and each key is read once. This
-//! module is independent of documents, codes and wording: a problem is returned as a [`FieldProblem`],
-//! which the reader of a document words.
+//! module is independent of documents, codes and wording: it returns a problem as a [`FieldProblem`],
+//! and the reader of a document puts it into words.
 //!
 //! * [`Position`]: line and column of a byte offset;
 //! * [`Node`]: a value with places; [`parse_toml`] makes it from TOML, other readers from other
@@ -147,7 +147,7 @@ impl<'n, P: Clone> Field<'n, P> {
         Ok(items.collect())
     }
 
-    /// The entries of a mapping with keys of the author's choice, with their keys.
+    /// The entries of a mapping whose keys the author chooses, each with its key.
     pub fn members(&self) -> Result<Vec<(&'n str, Field<'n, P>)>, FieldProblem<'n, P>> {
         let Content::Mapping(entries) = &self.node.content else {
             return Err(self.not(Kind::Mapping));

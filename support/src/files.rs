@@ -105,7 +105,7 @@ fn opened(path: &Path, links: Links) -> Result<File, Error> {
 }
 
 /// Reads a file that was opened at `path`, at most `limit` bytes. It is suitable for secrets: the
-/// returned bytes are the only copy in memory.
+/// returned bytes are the only copy in memory, unless the file grows while it is read.
 ///
 /// # Errors
 /// [`Problem::TooLarge`], [`Problem::Io`].
@@ -168,7 +168,7 @@ pub fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let temporary = temporary(path)?;
     write_new(&temporary, &[bytes], mode)?;
     let moved = match renameat_with(CWD, &temporary, CWD, path, RenameFlags::NOREPLACE) {
-        // Some file systems can't do that, but support hard links.
+        // Some file systems can't rename without replacing, but support hard links.
         Err(Errno::INVAL | Errno::NOSYS) => std::fs::hard_link(&temporary, path),
         Err(error) => Err(error.into()),
         Ok(()) => return Ok(()),

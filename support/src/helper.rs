@@ -58,7 +58,7 @@ pub fn start(
     Ok((child, socket))
 }
 
-/// Ends a helper by closing its socket.
+/// Ends a helper by closing its socket. Kills a helper that does not end within [`ENDING`].
 pub fn end(child: &mut Child, socket: &UnixStream) {
     let _ = socket.shutdown(Shutdown::Both);
     // Waits instead of killing at once, since a confined process has no right to kill the helper.
@@ -78,7 +78,7 @@ pub fn end(child: &mut Child, socket: &UnixStream) {
 /// helper writes no core dump, and reaching the limit on the size of files does not end it.
 ///
 /// # Errors
-/// If standard input is not a socket.
+/// If standard input is not a socket, or the system refuses a setting.
 pub fn connection() -> io::Result<File> {
     let none = Rlimit {
         current: Some(0),

@@ -1,7 +1,7 @@
 //! Basics for all crates of Toolward.
 //!
 //! * [`report`]: error codes, and reports of errors;
-//! * [`text`]: untrusted text that is safe to show to a person;
+//! * [`text`]: making untrusted text safe to show to a person;
 //! * [`fields`]: fields of YAML, JSON and TOML documents, each with its place;
 //! * [`files`]: private files and folders;
 //! * [`json`]: JSON texts, written fast;

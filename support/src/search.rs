@@ -70,7 +70,7 @@ struct Posting {
 const MAX_QUERY_WORDS: usize = 12;
 /// How many characters of a query are used.
 const MAX_QUERY_CHARS: usize = 400;
-/// How many longer words a word may match as their prefix.
+/// How many words a query's word may match as their prefix, and how many with a slip.
 const MAX_PREFIX_MATCHES: usize = 16;
 /// How many characters a prefix must have.
 const MIN_PREFIX_CHARS: usize = 3;
@@ -78,7 +78,7 @@ const MIN_PREFIX_CHARS: usize = 3;
 const PREFIX_WEIGHT: f32 = 0.5;
 /// The weight of a word that is one slip away from the query's word.
 const TYPO_WEIGHT: f32 = 0.35;
-/// How fast additional weight in one tool loses its effect.
+/// How much weight in one tool counts before more weight has little effect.
 const SATURATION: f32 = 2.0;
 
 impl SearchIndex {
@@ -187,7 +187,7 @@ impl SearchIndex {
                 }
             }
         }
-        // A tool that matches all words must come before a tool that matches one word well.
+        // A tool that matches all words should come before a tool that matches one word well.
         let all = f32::from(u8::try_from(asked.len()).unwrap_or(u8::MAX)).max(1.0);
         for (score, matched) in scores.iter_mut().zip(&matched) {
             *score *= f32::from(*matched) / all;
@@ -272,14 +272,14 @@ fn weights(document: &SearchDocument<'_>) -> BTreeMap<String, f32> {
     weights
 }
 
-/// How many characters a word must have to be searched for slips. In a shorter word, a slip would
-/// give another word.
+/// How many characters a query's word must have to match with a slip. In a shorter word, a slip often
+/// gives another word.
 const MIN_TYPO_CHARS: usize = 5;
 /// Bytes of the largest character.
 const MAX_CHAR_BYTES: usize = 4;
 
 /// Whether two words differ by one different, additional or missing character, or by two swapped
-/// characters.
+/// neighbours.
 fn is_slip(known: &str, word: &str) -> bool {
     known.len().abs_diff(word.len()) <= MAX_CHAR_BYTES
         && word.chars().nth(MIN_TYPO_CHARS - 1).is_some()
@@ -290,8 +290,8 @@ fn is_slip(known: &str, word: &str) -> bool {
 const MAX_WORD_CHARS: usize = 40;
 
 /// The words of a text in their order, in lower case and without English endings such as the plural.
-/// Names are split at `.`, `_`, `-` and between a lower-case and a capital letter. Scripts without
-/// spaces give each pair of characters.
+/// Names are split at `.`, `_`, `-` and between a lower-case and a capital letter. A run of characters
+/// of a script without spaces gives its first character and each pair of neighbours.
 fn words(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut word = String::new();

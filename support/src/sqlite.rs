@@ -54,7 +54,7 @@ pub enum OpenMode {
 }
 
 /// Opens an existing file, whose path must come from [`crate::files::private_file`]. The connection is
-/// [hardened](harden), and does not wait for others unless a busy timeout is set.
+/// [hardened](harden). It has the default busy timeout of `rusqlite`, 5 seconds.
 ///
 /// # Errors
 /// The error from SQLite.

@@ -1,6 +1,6 @@
 //! Makes untrusted text safe to show to a person: control, bidirectional, tag and escape characters
-//! become visible, and the length is limited. It is not for text that a program reads: JSON output
-//! stays unchanged, since JSON has its own escapes.
+//! become visible, and the length is limited. It is not for text that a program reads, except for
+//! [`visible_json`], which keeps the value of JSON.
 
 use unicode_width::UnicodeWidthChar as _;
 
@@ -61,8 +61,9 @@ pub fn visible_line(text: &str, limit: usize) -> String {
 }
 
 /// Converts JSON text to a form of the same value that is safe to show: the characters that
-/// [`visible_line`] replaces become `\uXXXX`. Such characters are only within JSON strings, in which
-/// the escape means the character.
+/// [`visible_line`] replaces become `\uXXXX`, except line feeds. `json` must have no tabs or carriage
+/// returns between its tokens. The other characters are only in JSON strings, in which the escape means
+/// the character.
 pub fn visible_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut units = [0u16; 2];

@@ -1,5 +1,5 @@
-//! The narrowing rules: the fields that a contract inherits from its action, and the limits that it
-//! must not relax (AIP-14, "Action implementation"). The action was found before.
+//! The narrowing rules: the fields that a contract inherits from its action, and the action's limits
+//! that the contract must not relax (AIP-14, "Action implementation"). `reference` finds the action.
 
 use super::{Action, Implementation};
 use crate::capability::{Capability, CapabilitySet, Class};
@@ -9,7 +9,7 @@ use crate::shared::{self, RequiresParts};
 use crate::source::PlacedValue;
 use crate::terms::{Approval, Requires};
 
-/// The claims of a contract before its action is merged in. `None` means not stated.
+/// The claims of a contract before its action is merged in. `None` means not stated, or not valid.
 pub(crate) struct Claims {
     pub(crate) mutates: Option<PlacedValue<CapabilitySet>>,
     pub(crate) requires: RequiresParts,
@@ -161,7 +161,7 @@ impl Floor<'_> {
         claim.value
     }
 
-    /// A field that a contract can only repeat.
+    /// Checks a field that a contract can only repeat.
     fn fixed(&self, field: &str, claim: Option<PlacedValue<String>>, floor: Option<&str>) {
         // An empty text counts as missing.
         let floor = floor.unwrap_or_default();

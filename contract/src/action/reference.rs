@@ -17,7 +17,7 @@ pub enum Reference {
     Id(String),
     /// `@owner/library/action`.
     Registry(RegistryReference),
-    /// An ACTION.md in the bundle of the contract, relative to its root, without `.` and `..`.
+    /// An ACTION.md in the contract's bundle: its path from the bundle's root, without `.` and `..`.
     Path(String),
 }
 
@@ -58,8 +58,8 @@ fn is_segment(segment: &str) -> bool {
     !segment.is_empty() && segment.chars().all(plain) && !segment.starts_with('.')
 }
 
-/// The action that a contract implements; `None` if it names no action. `Some(None)` if the action is
-/// unknown: that was reported, or the action's document has errors.
+/// The action that a contract implements; `None` if it names no action. `Some(None)` if the reference
+/// is invalid or leads to no valid action; the contract's findings or the action's state why.
 pub(crate) fn resolve(
     fields: &mut MappingReader<'_>,
     scope: &dyn Scope,
@@ -188,7 +188,7 @@ fn at_path(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Implementation>
     None
 }
 
-/// A hint at an action with a name similar to one that the contract may mean, or `otherwise`.
+/// A hint that names a known action similar to one of `meant`; if there is none, `otherwise`.
 fn hint<'t>(
     meant: impl IntoIterator<Item = &'t str>,
     scope: &dyn Scope,

@@ -12,8 +12,8 @@ use crate::form::Form;
 use crate::schema::Shape;
 use crate::tool::Tool;
 
-/// The hint at the name that was meant. `near` limits the work, since hosts check drivers, too, and a
-/// driver may misspell thousands of names.
+/// The hint with the known name that was probably meant. `near` limits the work: a host checks drivers
+/// of other people, and such a driver may misspell thousands of names.
 fn hint(near: &mut NearNames, name: &str, shape: &Shape) -> Option<String> {
     // A known name is refused for another reason, so it needs no such hint.
     if shape.names.contains(name) {
@@ -130,7 +130,7 @@ fn check_entry(driver: &Driver, entry: &Implements, tool: &Tool, report: &FileRe
     }
 }
 
-/// Warns of an input that would be dropped.
+/// Warns of the first input that would be dropped.
 fn check_places(call: &HttpCall, entry: &Implements, tool: &Tool, report: &FileReport<'_>) {
     let inputs = tool.inputs.shape();
     let unplaced = unplaced(call, &entry.mapping, &entry.drop_inputs, &inputs);

@@ -139,7 +139,7 @@ impl WitCall {
         }
     }
 
-    /// Whether `export` can name this function of a component.
+    /// Whether a text is a valid `export`: the name of a function of a component.
     pub fn is_export(text: &str) -> bool {
         let kebab = |text: &str| {
             !text.is_empty()
@@ -279,7 +279,8 @@ impl ForeignWorld {
     }
 }
 
-/// The code for an error name from a component of this domain.
+/// The code for an error that a component of this domain names: `domain:name`, with the name cut to 60
+/// bytes, in lower case, and with `_` for other characters than letters, digits, `-` and `_`.
 pub fn domain_code(domain: &str, name: &str) -> String {
     const LONGEST: usize = 60;
     let form = |byte: u8| match byte.to_ascii_lowercase() {

@@ -12,7 +12,7 @@ const INTERPRETERS: &str = "ash awk bash bun busybox cmake csh dash deno ed elix
      ruby runghc scala sed sh swipl tclsh tcsh toybox vi vim wish xonsh zsh";
 
 /// Programs that start another program, on this machine or another. They can't be the interpreter of a
-/// `#!` file either, since that program would be looked up only at the start.
+/// `#!` file either, since the program that they start would be looked up only when the file runs.
 const WRAPPERS: &str = "at batch bwrap cargo chroot chrt crictl crontab dbus doas docker env find firejail flock fusermount \
      git go hg ionice kubectl ld machinectl nc ncat nerdctl nice nohup npm npx nsenter parallel pip pipx \
      pkexec pnpm podman rsync runc runuser scp screen script setarch setpriv setsid sftp socat ssh start \
@@ -37,8 +37,8 @@ impl Program {
     ///
     /// # Errors
     /// The expected and the found value, for people, if the path is not absolute or not plain, the program
-    /// runs other programs, there are too many arguments, or an argument is too long or has invisible
-    /// characters.
+    /// is an interpreter or starts other programs, there are too many arguments, or an argument is too long
+    /// or has control characters.
     pub fn new(command: &str, args: &[String]) -> Result<Self, String> {
         check_path(command)?;
         if is_one_of(WRAPPERS, command) || is_one_of(INTERPRETERS, command) {
@@ -96,7 +96,7 @@ fn check_path(path: &str) -> Result<(), String> {
     }
 }
 
-/// Whether the name of a program is one of these words.
+/// Whether the letters at the start of a program's name are one of these words, in any case.
 fn is_one_of(words: &str, path: &str) -> bool {
     let own = word(path);
     words.split(' ').any(|word| word == own)

@@ -1,4 +1,5 @@
-//! The request of a declarative driver (`kind: http`, AIP-31): parsed and checked. The host makes it, under the grant.
+//! The request of a declarative driver (`kind: http`, AIP-31): parsed and checked. The host sends it,
+//! under the grant.
 
 mod read;
 mod url;
@@ -22,7 +23,7 @@ pub use url::Endpoint;
 pub struct HttpCall {
     /// Path and query on the one host of the driver.
     pub endpoint: Endpoint,
-    /// The method. The default is POST, or GET for a driver without `base_url`.
+    /// The method. The default is `default_method`, otherwise POST, or GET for a driver without `base_url`.
     pub method: Method,
     /// Header names (lower case) and values. A header of the entry replaces a header with the same name in
     /// the driver's `default_headers`.
@@ -31,13 +32,15 @@ pub struct HttpCall {
     pub body: Option<BodyTemplate>,
     /// The place of the output in the response.
     pub response: OutputPlace,
-    /// The header (lower case) that gets a fresh identifier for each call.
+    /// The header (lower case) that gets the call's idempotency key, which all attempts share.
     pub idempotency_key_header: Option<String>,
     /// The meanings of the service's statuses, each status once.
     pub errors: Vec<StatusError>,
-    /// All statuses after which the call may be repeated. `None` means the default for each status.
+    /// The statuses after which the call may be repeated, unless [`StatusError::retryable`] states
+    /// otherwise. With this list, a request without an answer is not repeated. `None` means the default for
+    /// each status.
     pub retry_statuses: Option<Vec<u16>>,
-    /// The time limit for one attempt; 1 ms to a day.
+    /// The time limit for one attempt, from 1 ms to a day.
     pub timeout: Option<Duration>,
     /// Secrets that the request needs, but that have no place in it: the host puts each where the policy
     /// states. Only a transport of tools.json has such secrets.
@@ -59,7 +62,7 @@ impl HttpCall {
         self.names(SlotSource::Input)
     }
 
-    /// Whether a placeholder means the whole input.
+    /// Whether the body contains the whole input.
     pub(crate) fn sends_whole_input(&self) -> bool {
         self.body
             .as_ref()
@@ -124,19 +127,20 @@ impl Method {
         found.map_or("", |(word, _)| word)
     }
 
-    /// Whether it only reads (RFC 9110, section 9.2.1), so that `requires.network` alone allows it.
+    /// Whether the method only reads (RFC 9110, section 9.2.1), so that `requires.network` alone allows it.
     pub fn is_safe(self) -> bool {
         matches!(self, Method::Get | Method::Head | Method::Options)
     }
 
-    /// Whether the input is its body by default. Not for DELETE, whose body has no generally defined
-    /// meaning (RFC 9110, section 9.3.5).
+    /// Whether the body is the input by default. For DELETE it is not, since the body of a DELETE has no
+    /// generally defined meaning (RFC 9110, section 9.3.5).
     pub(crate) fn sends_input(self) -> bool {
         matches!(self, Method::Post | Method::Put | Method::Patch)
     }
 }
 
-/// The meaning of one status of the service, in the publisher's words, for the cause of an error.
+/// The meaning of one status of the service, in the publisher's words. The error of the call has its
+/// code, message and hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StatusError {
@@ -146,13 +150,13 @@ pub struct StatusError {
     pub code: String,
     /// A message, in one line of at most 500 bytes.
     pub message: Option<String>,
-    /// Whether the same call may succeed later. `None` means the default for the status.
+    /// Whether the same call may succeed later. `None` means as `retry_statuses` or the default states.
     pub retryable: Option<bool>,
     /// A hint at what to do, in one line of at most 500 bytes.
     pub hint: Option<String>,
 }
 
-/// Bytes of a message and of a hint.
+/// How many bytes a message or a hint may have.
 const MAX_TEXT_BYTES: usize = 500;
 const MAX_CODE_BYTES: usize = 128;
 

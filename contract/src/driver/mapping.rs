@@ -6,8 +6,8 @@ use serde_json::{Map, Number, Value};
 use crate::codes;
 use crate::source::{Content, FieldReader, nearest};
 
-/// The inputs that a driver receives under other names than the contract's. Inputs that are not
-/// mentioned pass unchanged; a mentioned input passes only under its new names.
+/// The inputs that a driver receives under new names or transformed. Inputs that are not mentioned pass
+/// unchanged; a mentioned input passes only as the mapping states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputMapping {
     entries: Vec<(String, MappedInput)>,
@@ -20,7 +20,7 @@ pub struct MappedInput {
     pub from: String,
     /// The transform of its value.
     pub transform: Option<Transform>,
-    /// The name of a transform that is defined in the driver's entry file, and so is unknown to hosts. The
+    /// The name of a transform that hosts don't know, such as one that the driver's entry file defines. The
     /// driver does not serve calls with this input.
     pub unknown_transform: Option<String>,
 }
@@ -145,7 +145,7 @@ impl MappedInput {
 }
 
 impl InputMapping {
-    /// Whether it changes nothing.
+    /// Whether it has no entries, so that it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -238,7 +238,8 @@ fn source(field: &FieldReader<'_>) -> Option<MappedInput> {
     }
 }
 
-/// Warns of a transform that is defined in the driver's entry file: no host runs it.
+/// Warns of a transform that hosts don't know. No host runs the driver's entry file, which may define
+/// it.
 fn warn_of_transform(found: &str, field: &FieldReader<'_>) -> String {
     let known: Vec<&str> = Transform::ALL.iter().map(|(name, ..)| *name).collect();
     let message = format!(

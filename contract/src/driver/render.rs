@@ -187,7 +187,7 @@ impl<'v> Values<'v> {
         })
     }
 
-    /// Whether a template is only one placeholder, and that has no value.
+    /// Whether a template is a single placeholder without a value or default.
     fn lacks(self, template: &Template) -> bool {
         matches!(template.parts.as_slice(), [TemplatePart::Value(slot)] if self.of(slot).is_none())
     }

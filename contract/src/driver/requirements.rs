@@ -128,7 +128,8 @@ fn rust_arch(name: &str) -> &str {
     }
 }
 
-/// `cost_override`. `None` in an entry means the driver's value, in a driver the contract's.
+/// `cost_override` of an entry or of a driver. `None` in an entry means the driver's value. `None` in a
+/// driver means the contract's class, and that no cost or currency is stated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CostOverride {
     /// Cost of a call, finite and not negative. AIP-30 counts in thousandths of a cent.
@@ -183,7 +184,7 @@ pub(super) fn read_cost(fields: &mut MappingReader<'_>) -> CostOverride {
 }
 
 /// Reads `auth`: the field as written, and the secrets that `auth.state.env` names. `sent` has the
-/// secrets in the requests of a declarative driver.
+/// secrets in the requests of a declarative driver; it is `None` for other kinds.
 pub(super) fn read_auth(
     fields: &mut MappingReader<'_>,
     sent: Option<&CapabilitySet>,
@@ -203,7 +204,7 @@ pub(super) fn read_auth(
     auth.unwrap_or_default()
 }
 
-/// Reads `auth.state`: variables, which become secrets of the same names, and files, which are ignored.
+/// Reads `auth.state`. Its variables become secrets of the same names; its files are ignored.
 fn stored_secrets(state: &mut MappingReader<'_>, sent: Option<&CapabilitySet>) -> CapabilitySet {
     let env = state.take("env");
     let secrets = env.as_ref().map(|field| scopes(field, &Class::Secret));

@@ -3,9 +3,9 @@
 //!
 //! `response_extract` is a path into a JSON value (AIP-31, "OutputPlace extraction"). It is parsed
 //! once; each evaluation looks at a limited number of values. A path is `$`, followed by up to 16
-//! steps: `.name`, `[0]`, one `[*]` and one `[?(@.name=='text')]`. As in RFC 9535, the last two select
-//! several values of a list, and values that lack the rest of the path are left out. The result is then
-//! a list.
+//! steps: `.name`, `[0]`, at most one `[*]` and at most one filter `[?(@.name=='text')]`. As in
+//! RFC 9535, `[*]` and the filter select several items of a list, and items that lack the rest of the
+//! path are left out. The result is then a list.
 
 use serde_json::{Map, Value};
 
@@ -50,8 +50,9 @@ impl OutputPlace {
     /// part of [`OutputPlace::Outputs`] is left out, and the contract decides whether it may be missing.
     ///
     /// # Errors
-    /// [`OutputPlace::Pointer`] or [`OutputPlace::Extract`] points to no value, or the output exceeds
-    /// `limits`. Several outputs may name the same part, so each part is counted before it is copied.
+    /// [`OutputPlace::Pointer`] or [`OutputPlace::Extract`] points to no value, the path looks at more
+    /// values than `limits` allows, or the output exceeds `limits`. Several outputs may name the same part,
+    /// so each part is counted before it is copied.
     pub fn extract(&self, body: &Value, limits: &Limits) -> Result<Value, ExtractError> {
         let output = match self {
             OutputPlace::Whole => body,
@@ -196,7 +197,7 @@ struct Filter {
 }
 
 const MAX_STEPS: usize = 16;
-/// Digits of an index.
+/// How many digits an index may have.
 const MAX_DIGITS: usize = 9;
 
 impl JsonPath {

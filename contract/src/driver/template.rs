@@ -137,7 +137,7 @@ impl Template {
         })
     }
 
-    /// The names in a source that it uses: the first part of each path.
+    /// The names that the template uses from a source: the first part of each path.
     pub fn names(&self, source: SlotSource) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(move |part| match part {
             TemplatePart::Value(slot) if slot.source == source => {

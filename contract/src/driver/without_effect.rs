@@ -1,4 +1,4 @@
-//! The fields of DRIVER.md that are shown but have no effect: one table, with a warning for each field.
+//! The fields of DRIVER.md that have no effect: one table, with a warning for each field.
 
 use super::{DriverKind, DriverLimits};
 use crate::codes;
@@ -88,7 +88,7 @@ pub(super) fn unread() -> impl Iterator<Item = &'static str> {
     FIELDS.iter().filter_map(not_run)
 }
 
-/// The fields without effect for drivers of a kind that hosts run.
+/// The further fields without effect for drivers of this kind.
 fn of_kind(kind: Option<DriverKind>) -> impl Iterator<Item = (&'static str, Why, &'static str)> {
     let limits = DriverLimits::FIELDS.iter().copied();
     let limits = limits.filter(move |(_, work)| kind.is_some_and(|kind| kind.row().work < *work));
@@ -97,7 +97,7 @@ fn of_kind(kind: Option<DriverKind>) -> impl Iterator<Item = (&'static str, Why,
     limits.chain((kind == Some(DriverKind::Form)).then_some(mapping))
 }
 
-/// Warns of each such field that is present.
+/// Warns of each field without effect that is present.
 pub(super) fn warn(root: &FieldReader<'_>, kind: Option<DriverKind>) {
     let kind = kind.filter(|kind| kind.is_run());
     for (path, why, instead) in FIELDS.iter().copied().chain(of_kind(kind)) {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::driver::Driver;
 
-    /// A driver with a field, and the field's value.
+    /// The document of a driver with the field at this path.
     fn with(path: &str) -> String {
         let value = match path {
             "streaming" => "{ transport: sse }",

@@ -175,7 +175,7 @@ fn tags(field: &FieldReader<'_>) -> Vec<String> {
     tags.unwrap_or_default()
 }
 
-/// How many names an entry may have. Each is looked up and compiled.
+/// How many names an entry of version 1 may have. Each is looked up and compiled.
 const MAX_REFS: usize = 16;
 
 /// Reads `schema_refs`: names that an entry gives to schemas of its bundle. In version 1, each name

@@ -2,9 +2,9 @@
 //! are defined elsewhere.
 //!
 //! Only values that JSON also has are accepted: no anchors, aliases, tags, merge keys, second
-//! documents, duplicate keys or keys that are not text. Plain scalars follow the YAML 1.2 core schema,
-//! so `no`, `on` and `12:30` are text. The parser's events are used instead of serde, since diagnostics
-//! need the position of each key.
+//! documents or duplicate keys. Keys are text or, where [`KeyForm`] allows them, integers. Plain
+//! scalars follow the YAML 1.2 core schema, so `no`, `on` and `12:30` are text. The parser's events
+//! are used instead of serde, since diagnostics need the position of each key.
 
 use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Span};
 use serde_json::Number;
@@ -159,8 +159,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Checks that no comment cuts off a text. YAML allows comments after values, so a short value may have
-    /// one. But a model decides by a description, so no part of it may be lost.
+    /// Checks that no comment cuts off a text. YAML allows comments after values, so a text of one word may
+    /// have one. A text of several words gives a warning. A model decides by the description, so a cut
+    /// description is an error.
     fn check_whole(&self, text: &str, span: &Span, at: Position) -> Option<()> {
         let line = self.lines.get(span.end.line().saturating_sub(1));
         let rest: String = line.map_or_else(String::new, |line| {

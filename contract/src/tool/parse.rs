@@ -38,7 +38,7 @@ const MOVED: &[(&str, &str)] = &[
 
 const DISCOURAGED: &[&str] = &["async", "streaming", "priority", "model", "temperature"];
 
-/// Builds a contract from its fields. Every rule is checked, even after another rule was broken.
+/// Builds a contract from its fields. A broken rule of one field does not end the checks of the others.
 pub(super) fn contract(
     root: &FieldReader<'_>,
     spelling: Spelling,
@@ -72,7 +72,7 @@ fn read(
     }
 
     let id = shared::id(fields);
-    // `defineTool` makes both optional.
+    // `defineTool` makes `name` and `version` optional.
     let name = match (spelling, root.get("name")) {
         (Spelling::Camel, None) => id.as_ref().map(ToString::to_string),
         _ => shared::name(fields),
@@ -132,7 +132,7 @@ fn read(
     })
 }
 
-/// The contract's claims in the fields that an action has, too.
+/// The contract's claims: its values of the fields that an action also has.
 fn claims(fields: &mut MappingReader<'_>, metadata: &mut ToolMetadata<'_>) -> Claims {
     let mut requires = shared::requires(fields);
     requires.parts.append(&mut metadata.requires.parts);
@@ -176,8 +176,7 @@ fn foreign(fields: &mut MappingReader<'_>) {
     }
 }
 
-/// Applies the stricter reading of `auto` with a non-empty `mutates`, which the example in AIP-14
-/// combines.
+/// Reads `auto` with a non-empty `mutates` as `on-mutate`. The example in AIP-14 has both.
 fn stricter_approval(
     merged: &action::MergedTerms,
     written_auto: Option<Position>,
@@ -353,7 +352,7 @@ pub(super) fn context_schema<'n>(
     schema(&field, scope)
 }
 
-/// Reads the examples and checks them against the schemas. The host runs them.
+/// Reads the examples and checks them against the schemas. No driver is run here.
 fn examples(
     fields: &mut MappingReader<'_>,
     inputs: Option<&Schema>,

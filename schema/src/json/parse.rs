@@ -58,7 +58,8 @@ pub fn parse_within(text: &[u8], limits: &Limits, memory: &mut u64) -> Result<Va
 /// The rules for a value in a text that [`inspect`] checks.
 #[derive(Clone, Copy, Debug)]
 pub enum JsonRules<'r> {
-    /// Each object may have a key only once. Integers may have any size.
+    /// Each object may have a key only once, and no key that `serde_json` reserves. Integers may have up to
+    /// 64 bits.
     Keys,
     /// The rules of [`parse`], without its [`Limits`]. A [`Breach`] names the part with this text.
     Strict(&'static str),
@@ -99,8 +100,9 @@ pub fn inspect(text: &[u8], rules: &JsonRules<'_>) -> Result<(), Breach> {
     Ok(())
 }
 
-/// Reads a part of a text and checks it against `rules`, as [`inspect`] does for a whole text. A number
-/// beyond 64 bits is refused without its place.
+/// Reads a part of a text and checks it against `rules`, as [`inspect`] does for a whole text. A float
+/// of 9e18 or more in magnitude is refused, without its place: it may be an integer beyond 64 bits,
+/// which the reader has converted.
 ///
 /// # Errors
 /// The first broken rule, as the reader's error.
@@ -129,7 +131,8 @@ struct State {
     broken: Cell<Option<JsonErrorKind>>,
     /// The strict part in which a rule was broken.
     part: Cell<Option<&'static str>>,
-    /// Whether the text has a number beyond 64 bits. `huge_in` is the last strict part with one.
+    /// Whether the text has a float so large that it may be an integer beyond 64 bits, which `serde_json`
+    /// has converted. `huge_in` is the last strict part with such a float.
     huge: Cell<bool>,
     huge_in: Cell<Option<&'static str>>,
     /// How many more values there may be.
@@ -373,7 +376,7 @@ impl<'de> Visitor<'de> for Key {
     }
 }
 
-/// Searches a text that is known to be JSON for an integer literal out of range.
+/// Searches a text that is known to be JSON for an integer literal beyond 64 bits.
 fn find_huge_integer(text: &[u8]) -> Result<(), JsonError> {
     let (mut line, mut line_start, mut at) = (1, 0, 0);
     while let Some(&byte) = text.get(at) {

@@ -42,7 +42,8 @@ pub(super) fn inline(root: &Value) -> Value {
         .unwrap_or_else(|| root.clone())
 }
 
-/// The pointer of a reference in a closed schema that [`inline`] does not replace, and the reason.
+/// The pointer of the first reference in a closed schema that [`inline`] does not replace, and the
+/// reason; `None` if all are replaced.
 pub(super) fn kept(root: &Value) -> Option<(String, Stays)> {
     let targets = Targets::of(root);
     let recursive = targets.recursive();
@@ -251,8 +252,7 @@ fn is_annotation(keyword: &str) -> bool {
     ANNOTATIONS.contains(&keyword) || keyword.starts_with("x-")
 }
 
-/// Whether a keyword is a mark. If one of several schemas of a value has a mark, it applies to the
-/// value.
+/// Whether a keyword is a mark. A mark applies to a value if any of the value's schemas has it.
 pub(super) fn is_mark(keyword: &str) -> bool {
     SchemaMark::Sensitive.is_set_by(keyword) || SchemaMark::Internal.is_set_by(keyword)
 }

@@ -16,18 +16,18 @@ use crate::json::parts;
 pub const HIDDEN: &str = "[hidden]";
 
 impl Schema {
-    /// Whether some property is marked `x-internal`.
+    /// Whether some part of the schema is marked `x-internal`.
     pub fn has_internal(&self) -> bool {
         self.inner.has_internal
     }
 
-    /// Whether some value is marked `writeOnly` or `x-sensitive`.
+    /// Whether some part of the schema is marked `writeOnly` or `x-sensitive`.
     pub fn has_sensitive(&self) -> bool {
         self.inner.has_sensitive
     }
 
     /// JSON pointers of the values in `instance` that the schema marks `writeOnly` or `x-sensitive`, in any
-    /// of its branches. No ledger, log or trace may contain them.
+    /// of its branches. No ledger, log or trace may contain these values.
     pub fn sensitive_paths(&self, instance: &Value) -> Vec<String> {
         match self.has_sensitive() {
             true => self.marked(instance, SchemaMark::Sensitive),
@@ -35,8 +35,8 @@ impl Schema {
         }
     }
 
-    /// JSON pointers of the values in `instance` that the schema marks `x-internal`: a model should
-    /// not send them.
+    /// JSON pointers of the values in `instance` that the schema marks `x-internal`. A model should not
+    /// send such values.
     pub fn internal_paths(&self, instance: &Value) -> Vec<String> {
         match self.has_internal() {
             true => self.marked(instance, SchemaMark::Internal),

@@ -24,8 +24,8 @@ impl Schema {
     }
 
     /// [`Schema::model_view`] for a protocol that shows it to a model. `show` converts titles, descriptions
-    /// and comments. `at` is the JSON pointer of the schema's place in another schema, to which references
-    /// are moved; empty if it is not in another schema.
+    /// and comments. `at` is the JSON pointer of the place in another schema at which the view will be; it
+    /// is empty if there is no other schema. References get this pointer as a prefix.
     pub fn outward_view(&self, at: &str, show: &dyn Fn(&str) -> String) -> Value {
         placed(self.model_view(), at, show)
     }
@@ -120,7 +120,8 @@ fn remove_annotations(schema: &mut Value) {
     for_each_child_mut(schema, remove_annotations);
 }
 
-/// Removes the properties marked internal, and their names in `required`.
+/// Removes the properties marked internal, also from `required`, `examples`, `default` and the
+/// `dependent…` keywords.
 fn remove_internal(schema: &mut Value, root: &Value) {
     if let Value::Object(keywords) = schema {
         let mut hidden: Vec<String> = Vec::new();

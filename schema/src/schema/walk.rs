@@ -27,7 +27,7 @@ pub(super) struct Child<'s> {
 }
 
 impl Child<'_> {
-    /// The JSON pointer of the subschema, given that of its parent.
+    /// The JSON pointer of the subschema. `parent` is the pointer of its parent.
     pub(super) fn pointer(&self, parent: &str) -> String {
         match &self.key {
             Some(key) => format!("{parent}/{}/{}", self.keyword, escape(key)),
@@ -58,7 +58,7 @@ enum Holds {
     Members,
 }
 
-/// The keywords with schemas, besides `properties`.
+/// The keywords with schemas. For `properties`, [`children`] names the property instead.
 const APPLICATORS: &[(&str, Holds, Applies<'static>)] = &[
     ("additionalProperties", Holds::Schema, Applies::Inside),
     ("unevaluatedProperties", Holds::Schema, Applies::Inside),
@@ -95,7 +95,7 @@ pub(super) fn keywords() -> impl Iterator<Item = &'static str> {
     applicators.chain(OTHER_KEYWORDS.split(' '))
 }
 
-/// Whether a keyword is not allowed in a plain object.
+/// Whether a keyword is not allowed at the root of a plain object.
 pub(super) fn is_composition(keyword: &str) -> bool {
     let mut in_place = APPLICATORS.iter();
     in_place.any(|(name, _, applies)| *name == keyword && *applies == Applies::InPlace)
@@ -250,7 +250,7 @@ pub(super) fn address(schema: &Value) -> usize {
     std::ptr::from_ref(schema).addr()
 }
 
-/// The patterns of a schema, each with its JSON pointer, given that of the schema.
+/// The patterns of a schema, each with its JSON pointer. `path` is the pointer of the schema.
 pub(super) fn patterns<'s>(
     schema: &'s Value,
     path: &str,

@@ -37,7 +37,8 @@ pub enum SchemaWarningKind {
     ReferenceKept,
 }
 
-/// A warning about a part of a schema that has no effect, or another effect than it seems to have.
+/// A warning about a part of a schema that has no effect, has an unexpected effect, or is shown to
+/// clients in another form.
 #[derive(Clone, Debug)]
 pub struct SchemaWarning {
     /// Its kind.
@@ -125,7 +126,8 @@ fn unknown(key: &str, path: &str) -> Option<SchemaWarning> {
     })
 }
 
-/// A warning about a `default` that does not match its schema. Only references to `$defs` are followed.
+/// A warning about a `default` that does not match its schema. Only references to `$defs` and
+/// `definitions` are followed.
 fn default(keywords: &Map<String, Value>, path: &str, root: &Value) -> Option<SchemaWarning> {
     let value = keywords.get("default")?;
     let mut alone = keywords.clone();

@@ -128,7 +128,7 @@ fn nothing_outside_the_document_is_referred_to() {
     ] {
         assert_eq!(code(&json!({ "$ref": target })), "schema-ref", "{target}");
     }
-    // A schema that only a reference reaches, not the keywords.
+    // A schema that is below no keyword for schemas; only a reference leads to it.
     let hidden =
         json!({ "$ref": "#/x-hidden", "x-hidden": { "$ref": "https://example.com/s.json" } });
     assert_eq!(code(&hidden), "schema-ref");

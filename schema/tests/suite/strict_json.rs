@@ -294,7 +294,7 @@ proptest! {
         let parsed = parse(text.as_bytes(), &Limits::default()).map(|_| ()).map_err(|error| error.kind);
         let inspected = inspect(text.as_bytes(), &JsonRules::Strict("all")).map_err(|breach| breach.error.kind);
         let same = match (parsed, inspected) {
-            // The two report text after a value differently.
+            // The parser and the inspection report text after a value differently.
             (Err(JsonErrorKind::TrailingData), Err(JsonErrorKind::Syntax)) => true,
             (parsed, inspected) => parsed == inspected,
         };

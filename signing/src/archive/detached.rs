@@ -48,7 +48,8 @@ pub fn content_bytes(contents: &Contents<'_>) -> Result<Vec<u8>, Refusal> {
 /// little more than [`envelope::MAX_BYTES`] is decompressed.
 ///
 /// # Errors
-/// [`ErrorKind::ArchiveOrder`] if the first entry is not the envelope; [`ErrorKind::ArchiveFormat`].
+/// [`ErrorKind::ArchiveOrder`] if the first entry is not the envelope; [`ErrorKind::ArchiveFormat`],
+/// [`ErrorKind::ArchiveHeader`], [`ErrorKind::FileType`]; [`ErrorKind::TooLarge`].
 pub fn first_envelope(beginning: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
     let read = with_decoder(beginning, |mut decoder| read_envelope(&mut decoder));
     match read.map_err(decoding)? {
@@ -62,9 +63,9 @@ pub fn first_envelope(beginning: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
 /// bytes. The result must be verified like any archive.
 ///
 /// # Errors
-/// [`ErrorKind::ArchiveFormat`], [`ErrorKind::ArchiveTruncated`], [`ErrorKind::ArchiveTrailingData`],
-/// [`ErrorKind::ArchiveRatio`] and [`ErrorKind::TooLarge`] for a decompression bomb; [`ErrorKind::Io`] if reading or
-/// writing fails.
+/// [`ErrorKind::ArchiveFormat`], [`ErrorKind::ArchiveTruncated`], [`ErrorKind::ArchiveTrailingData`];
+/// [`ErrorKind::ArchiveRatio`] or [`ErrorKind::TooLarge`] for a decompression bomb,
+/// [`ErrorKind::TooLarge`] also for the envelope; [`ErrorKind::Io`] if reading or writing fails.
 pub fn attach<W: Write>(
     envelope: &[u8],
     content: impl BufRead,
@@ -132,7 +133,7 @@ impl<R: BufRead> Frame<'_, R> {
         })
     }
 
-    /// Checks that after the content the frame and the file end.
+    /// Checks that the frame and the file end after the content.
     fn end(self) -> Result<(), Refusal> {
         if self.decoder.limit() != 0 {
             return Err(Refusal::new(ErrorKind::ArchiveTruncated));

@@ -158,8 +158,8 @@ impl<'a> EntryHeader<'a> {
     /// Compares the header with the only valid header of this file.
     ///
     /// # Errors
-    /// [`ErrorKind::SizeMismatch`] if only the size differs, otherwise [`ErrorKind::ArchiveHeader`] with
-    /// the field.
+    /// [`ErrorKind::SizeMismatch`] if the size differs, otherwise [`ErrorKind::ArchiveHeader`] with the
+    /// first field that differs.
     pub(crate) fn must_be(&self, path: &str, size: u64) -> Result<(), Refusal> {
         let claimed = self.size()?;
         if claimed != size {
@@ -212,7 +212,7 @@ pub(crate) fn read_small(
     Ok(content)
 }
 
-/// Reads up to the next block, which must be zeros.
+/// Reads the padding up to the next block. The padding must be zeros.
 pub(crate) fn read_padding(tar: &mut impl Read, size: u64, place: &str) -> Result<(), Refusal> {
     let over = usize::try_from(size % BLOCK as u64).unwrap_or(0);
     if over == 0 {

@@ -68,10 +68,10 @@ impl SigningKey {
     /// The passphrase is used only if the file is encrypted.
     ///
     /// # Errors
-    /// [`ErrorKind::PassphraseNeeded`] for an encrypted file without a passphrase,
-    /// [`ErrorKind::PassphraseWrong`] for a wrong passphrase, [`ErrorKind::KeyInvalid`] for a file that is
-    /// not an Ed25519 key, or whose public half belongs to another key. Signing with such a file would
-    /// reveal the private half.
+    /// [`ErrorKind::PassphraseNeeded`] for an encrypted file without a passphrase;
+    /// [`ErrorKind::PassphraseWrong`] for a wrong passphrase; [`ErrorKind::KeyInvalid`] for a file that is
+    /// not an Ed25519 key, or whose public half belongs to another key, since signing with it would reveal
+    /// the private half. For such a key in an encrypted file, [`ErrorKind::PassphraseWrong`].
     pub fn from_pem(pem: &str, passphrase: Option<&SecretString>) -> Result<Self, Refusal> {
         if pem.len() > MAX_PEM_BYTES {
             return Err(invalid(crate::text::bytes(pem.len() as u64)));
@@ -198,7 +198,7 @@ fn decrypt(
     read(&document).map_err(|_| Refusal::new(ErrorKind::PassphraseWrong))
 }
 
-/// Reads PKCS#8, version 1 or 2; the error describes a key that is not Ed25519.
+/// Reads PKCS#8, version 1 or 2; the error describes what the file has instead of an Ed25519 key.
 fn read(document: &SecretDocument) -> Result<SigningKey, String> {
     let key =
         PrivateKeyInfoRef::try_from(document.as_bytes()).map_err(|error| error.to_string())?;

@@ -1,4 +1,5 @@
-//! The tables of `toolward.toml` about trust: `[[publisher]]`, `[trust]`, `[trust.deny]` and `[[channel]]`.
+//! The tables of `toolward.toml` about trust: `[[publisher]]`, `[trust]`, `[trust.deny]` and
+//! `[[channel]]`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -165,8 +166,8 @@ struct RawChannel {
     threshold: usize,
 }
 
-/// How strict the operator is. By default, a bundle is refused if it is too old or has expired, and
-/// there are no further demands or denials.
+/// How strict the operator is. By default, a bundle that has expired is refused, and there is no
+/// maximum age, no demand for provenance, no denial and no channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrustSettings {

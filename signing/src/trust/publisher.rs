@@ -1,4 +1,5 @@
-//! A publisher of the trust store, and the rules for every publisher, whether a table or a document describes it.
+//! A publisher of the trust store, and the rules for every publisher, whether a table or a document
+//! describes it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -106,7 +107,7 @@ impl Publisher {
 /// How many publishers a trust store may have: each of their keys may cost a verification per signature.
 pub(super) const MAX_PUBLISHERS: usize = 256;
 
-/// Adds a publisher: names are used once, and no key belongs to two.
+/// Adds a publisher, whose name and keys no other publisher may have.
 pub(super) fn insert(
     publishers: &mut BTreeMap<String, Arc<Publisher>>,
     publisher: Publisher,

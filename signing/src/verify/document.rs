@@ -88,8 +88,8 @@ pub(super) struct VerifiedHead<'a> {
 }
 
 impl<'a> VerifiedHead<'a> {
-    /// Checks the envelope's signatures, then parses the payload, in that order: no byte of a manifest is interpreted
-    /// before a trusted signature covers it.
+    /// Checks the envelope's signatures, then parses the payload, in that order: no byte of a manifest is
+    /// interpreted before a trusted signature covers it.
     pub(super) fn new(
         envelope_bytes: Option<&[u8]>,
         loose_manifest: Option<&[u8]>,

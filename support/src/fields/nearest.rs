@@ -1,19 +1,24 @@
 //! Finds the known word that a misspelt word may mean. Only this module decides how near two words are.
 
-/// How many characters of a word are compared.
+/// How many characters of the word are compared. Longer known words are not compared at all.
 const MAX_CHARS: usize = 64;
 
-/// How many known words are compared. They may come from a document of any size.
+/// How many known words a search looks at. They may come from a document of any size.
 const MAX_KNOWN: usize = 512;
 
-/// How many pairs of letters a search compares, which takes some tenths of a millisecond. A document
+/// How many pairs of letters a search compares. That takes some tenths of a millisecond, and a document
 /// may have thousands of wrong words.
 const MAX_PAIRS: usize = 100_000;
 
-/// The known word that the fewest slips turn into `word`, with at most one slip for each three letters
-/// of the known word. A slip is an additional, missing or wrong letter, or two swapped neighbours. A
-/// known word of two letters also matches a word with one additional letter, and the word with the two
-/// letters swapped. Of several equally near words, the alphabetically first is returned.
+/// Finds the known word that `word` probably means: the known word that differs from it by the fewest
+/// slips. A slip is an additional, missing or wrong letter, or two swapped neighbours. A known word may
+/// differ by at most one slip for each three of its letters. A known word of two letters also matches a
+/// word with one more letter, and the word with its letters swapped. Of equally near words, the
+/// alphabetically first is returned.
+///
+/// The search is bounded: it looks at the first 512 known words, ignores known words of more than 64
+/// characters, and compares only the first 64 characters of `word`. It compares 100,000 pairs of
+/// letters in all, and skips a known word that needs more pairs than are left.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let word: String = word.chars().take(MAX_CHARS).collect();
     let mut left = MAX_PAIRS;
@@ -51,7 +56,7 @@ impl Default for NearNames {
 }
 
 impl NearNames {
-    /// As [`nearest`], but `None` if no search is left.
+    /// As [`nearest`]; also `None` if no search is left.
     pub fn find<'k>(
         &mut self,
         word: &str,
@@ -62,8 +67,8 @@ impl NearNames {
     }
 }
 
-/// The number of slips from `candidate` to `word`; `None` if there are too many, or no pairs are left
-/// to compare.
+/// The number of slips from `candidate` to `word`. `None` if there are too many slips, if `candidate`
+/// is too long, or if fewer pairs are left than this comparison needs.
 fn slips(word: &str, candidate: &str, left: &mut usize) -> Option<usize> {
     let length = |text: &str| text.chars().take(MAX_CHARS + 1).count();
     let (letters, others) = (length(candidate), length(word));

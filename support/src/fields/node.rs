@@ -1,5 +1,5 @@
-//! A value with the place of each of its parts, and lines and columns, which only this module counts. A
-//! node is made here from TOML or from a plain value, and by other readers from other formats.
+//! Values with the place of each of their parts, and the line and column of an offset in a text. This
+//! module makes nodes from TOML and from plain values; readers of other formats make their own.
 
 use std::fmt;
 use std::ops::Range;
@@ -59,8 +59,7 @@ impl fmt::Display for Position {
 }
 
 /// A document's text without the byte order mark, which some editors write before UTF-8. The mark has
-/// no meaning, so every reader of documents that people write drops it with this function. Signed text,
-/// and text from machines, has no mark.
+/// no meaning, so readers of documents that people write drop it. Readers of signed text do not.
 ///
 /// ```
 /// assert_eq!(toolward_support::fields::without_mark("\u{feff}---\n"), "---\n");
@@ -98,7 +97,7 @@ pub enum Content<P> {
     List(Vec<Node<P>>),
     /// A mapping, in the order of the document; each key once.
     Mapping(Vec<MappingEntry<P>>),
-    /// A value that JSON can't represent, as text: a date, a number beyond 64 bits.
+    /// A value that JSON can't represent, as text, such as a date or a number beyond 64 bits.
     Other(Kind, String),
 }
 
@@ -120,7 +119,7 @@ pub enum Kind {
     Null,
     /// `true` or `false`.
     Bool,
-    /// A number without a fraction.
+    /// An integer.
     Integer,
     /// Any other number.
     Float,

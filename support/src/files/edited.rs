@@ -1,6 +1,6 @@
 //! Changes a user's file that belongs to other programs, with the user's consent. The file is opened
-//! beneath a folder without following links, protected against concurrent changes, written completely,
-//! and backed up once.
+//! beneath a folder without following links, is not written if it has changed since it was read, is
+//! replaced as a whole, and is backed up once.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -59,9 +59,10 @@ impl EditedFile {
     /// links below it. Nothing is changed or created.
     ///
     /// # Errors
-    /// [`Problem::NoName`] for a path that is absolute, empty, or has `.` or `..`; [`Problem::Link`],
-    /// [`Problem::NotAFile`], [`Problem::HardLinks`], [`Problem::Owner`], [`Problem::Mode`] for a file or a folder of
-    /// the path that others could change; [`Problem::TooLarge`], [`Problem::Io`].
+    /// [`Problem::NoName`] for a path that is absolute or empty, starts with `.`, or has `..`;
+    /// [`Problem::Link`], [`Problem::NotAFile`], [`Problem::NotAFolder`], [`Problem::HardLinks`];
+    /// [`Problem::Owner`] or [`Problem::Mode`] for a file, or a folder of the path, that others could
+    /// change; [`Problem::TooLarge`], [`Problem::Io`].
     pub fn beneath(root: &Path, path: &Path, limit: u64) -> Result<Self, Error> {
         let whole = root.join(path);
         let mut names = names(path).ok_or_else(|| Error::new(&whole, Problem::NoName))?;
@@ -118,14 +119,13 @@ impl EditedFile {
         is_of_type(&self.folder, &self.backup_name(), FileType::RegularFile)
     }
 
-    /// Replaces the contents that were read, and keeps the file's mode and group (0600 if it is new). The
-    /// contents before the first change become the only backup, with mode 0600, next to the file. If an
-    /// entry other than a regular file has the backup's name, it is replaced. Missing folders are created
-    /// with mode 0700.
+    /// Replaces the contents that were read. The file keeps its mode and group; a new file has mode 0600.
+    /// The contents before the first change become the only backup, with mode 0600, next to the file. A
+    /// link with the backup's name is replaced. Missing folders are created with mode 0700.
     ///
     /// # Errors
     /// [`Problem::Changed`] if the file has changed since it was read; the errors of
-    /// [`EditedFile::beneath`]. The file then stays unchanged.
+    /// [`EditedFile::beneath`]. The file then stays unchanged, unless only waiting for the disk failed.
     pub fn write(mut self, bytes: &[u8]) -> Result<(), Error> {
         self.make_folders()?;
         if self.look()?.as_ref().map(|now| &now.bytes) != self.before.as_ref().map(|old| &old.bytes)
@@ -262,7 +262,7 @@ fn open_folder(above: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, Er
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = match rustix::fs::openat(above, name, flags, Mode::empty()) {
         Ok(opened) => File::from(opened),
-        // For some kernels, a link is "not a directory", too.
+        // Some kernels report a link as "not a directory".
         Err(Errno::LOOP | Errno::NOTDIR) => {
             let problem = match is_of_type(above, name, FileType::Symlink) {
                 true => Problem::Link,

@@ -17,7 +17,8 @@ pub struct Error {
 /// A problem with a file or folder. Its text continues a sentence that starts with the path.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The path ends in `..` or `/`.
+    /// The path has no file name, such as `/` or a path that ends in `..`. A path beneath a folder may have
+    /// only plain names.
     #[error("names no file")]
     NoName,
     /// It is not a file.

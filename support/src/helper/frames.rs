@@ -90,8 +90,8 @@ pub fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
     Ok(Some((kind, length)))
 }
 
-/// Whether a buffer starts with a complete frame, so that reading it does not wait. Not for messages of
-/// [`send`], which have two frames each.
+/// Whether a buffer starts with a complete frame, so that reading the frame does not wait. A message of
+/// [`send`] has two frames: this function does not tell whether both are complete.
 pub fn is_whole(mut buffer: &[u8]) -> bool {
     let head = head(&mut buffer);
     matches!(head, Ok(Some((_, length))) if length <= buffer.len())
@@ -123,7 +123,7 @@ impl<'a, R: Read> Body<'a, R> {
         Ok(bytes)
     }
 
-    /// Reads the next number.
+    /// Reads the next number: 64 bits, little-endian.
     ///
     /// # Errors
     /// If fewer than eight bytes are left.

@@ -16,7 +16,7 @@ pub struct Link<S> {
     name: &'static str,
     child: Mutex<Child>,
     socket: UnixStream,
-    /// Set when the first request is sent. Before that, this process must not have a second thread.
+    /// Set by the first call of [`Link::listen`]. Before that, this process must not have a second thread.
     outgoing: Mutex<Option<Outgoing>>,
     requests: Arc<Mutex<Requests<S>>>,
 }
@@ -76,7 +76,7 @@ impl<S: Send + 'static> Link<S> {
     }
 
     /// Starts the thread that reads the helper's answers and passes each to `take`; later calls start no
-    /// further thread. The connection ends when `take` refuses an answer.
+    /// further thread. If `take` refuses an answer, the connection counts as ended.
     ///
     /// # Errors
     /// If no thread can be started. The next call tries again.

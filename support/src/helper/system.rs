@@ -30,7 +30,7 @@ pub fn survive_termination() -> io::Result<()> {
         .try_for_each(survive)
 }
 
-/// Sets a handler that does nothing for a signal, unless the signal's disposition is not the default.
+/// Sets a handler that does nothing, if the signal still has its default disposition.
 fn survive(signal: libc::c_int) -> io::Result<()> {
     extern "C" fn nothing(_signal: libc::c_int) {}
 
@@ -60,7 +60,7 @@ fn survive(signal: libc::c_int) -> io::Result<()> {
 /// have inherited open files.
 ///
 /// # Errors
-/// If the kernel is older than 5.11.
+/// If the system refuses, for example because the kernel is older than 5.11.
 pub fn close_on_exec() -> io::Result<()> {
     const FIRST: libc::c_uint = 3;
     const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;

@@ -64,7 +64,7 @@ pub trait Coded {
     /// The stable code.
     fn code(&self) -> &'static str;
 
-    /// What to do about it, where that is known.
+    /// What to do about it, if that is known.
     fn hint(&self) -> Option<Cow<'_, str>>;
 }
 
@@ -244,7 +244,7 @@ macro_rules! codes {
                 }
             }
 
-            /// What to do about it, where that is known.
+            /// What to do about it, if that is known.
             pub fn hint(&self) -> Option<::std::borrow::Cow<'_, str>> {
                 use $crate::report::Coded as _;
                 match self {

@@ -49,8 +49,8 @@ pub fn open_unwritable(
 }
 
 /// Opens a file for reading, and creates no file next to it. Waits for others for at most
-/// `busy_timeout`. If no other process has the file open, the connection is to a copy in memory,
-/// since SQLite would create an index of the log, which a reader can't remove.
+/// `busy_timeout`. If the log has no index file, since no other process has the file open, the
+/// connection is to a copy in memory: SQLite would create an index, which a reader can't remove.
 ///
 /// # Errors
 /// The errors of [`open_unwritable`].

@@ -1,5 +1,5 @@
-//! The fields of a driver of `kind: http`: `base_url`, `default_headers` and others for all of its requests,
-//! `metadata.http` for one entry of `implements`.
+//! The fields of a driver of `kind: http`: `base_url`, `default_headers` and others for all of its
+//! requests, and `metadata.http` for one entry of `implements`.
 
 use serde_json::{Map, Value};
 
@@ -141,7 +141,7 @@ impl HttpCall {
         };
         let reading = &mut defaults.reading;
         let own = fields.or_default("headers", |field| read_headers(field, reading));
-        // A header of the entry replaces the driver's of the same name.
+        // A header of the entry replaces the driver's header of the same name.
         let is_own = |name: &str| own.iter().any(|(other, _)| other == name);
         let mut headers = defaults.headers.clone();
         headers.retain(|(name, _)| !is_own(name));
@@ -161,7 +161,7 @@ impl HttpCall {
         });
         fields.or_default("streaming", |field| streaming(field, false));
         if body.is_none() {
-            // A `content-type` in `default_headers` applies only to requests with a body.
+            // A `content-type` applies only to requests with a body.
             headers.retain(|(name, _)| name != "content-type");
         }
         Some(HttpCall {
@@ -193,7 +193,7 @@ fn endpoint(fields: &mut MappingReader<'_>, defaults: &mut HttpDefaults) -> Opti
     }
 }
 
-/// Reads `body_template`; without it, the body is the input if the method sends one.
+/// Reads `body_template`. Without it, the body is the input, for a method that sends the input.
 fn body(fields: &mut MappingReader<'_>, method: Option<Method>) -> Option<BodyTemplate> {
     let Some(field) = fields.take("body_template") else {
         let input = method.filter(|method| method.sends_input());
@@ -234,7 +234,7 @@ fn rate_limit(field: &FieldReader<'_>) {
     });
 }
 
-/// How many headers a driver may have, and how many an entry may have, including the driver's.
+/// How many headers `default_headers` may have, and how many `headers` of an entry.
 const MAX_HEADERS: usize = 32;
 
 /// Headers for credentials, whose values must come from a secret.
@@ -300,7 +300,7 @@ fn idempotency_key(field: &FieldReader<'_>, headers: &[(String, Template)]) -> O
     Some(name)
 }
 
-/// The expectation that a header does not meet, if it can't be sent. `name` is in lower case.
+/// What was expected instead of this header, if it can't be sent. `name` is in lower case.
 pub(crate) fn header_refusal(
     name: &str,
     value: &str,

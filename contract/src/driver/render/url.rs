@@ -43,7 +43,7 @@ pub(super) fn render(
         }
         separator = '&';
     }
-    // Names and separators, which come from the driver, were not counted yet.
+    // Names and separators after the last value were not counted yet.
     push(&mut url, "")?;
     Ok((url, secrets))
 }
@@ -112,7 +112,7 @@ fn encode(text: &str, url: &mut String) -> Result<(), RenderError> {
     check(url, "")
 }
 
-/// Whether there is room for `text`.
+/// Checks that there is room for `text`.
 fn check(url: &str, text: &str) -> Result<(), RenderError> {
     if url.len().saturating_add(text.len()) > MAX_URL_BYTES {
         return Err(RenderError::too_large("path and query", MAX_URL_BYTES));

@@ -146,8 +146,8 @@ fn unicode(cursor: &mut Cursor<'_>) -> Option<u32> {
     Some(lead)
 }
 
-/// `\\p{…}` or `\\P{…}`, whose first character is already read: a name, or a name with a value. The
-/// engine has the same syntax.
+/// Reads the rest of `\p{…}` or `\P{…}` after the letter: the name of a property, or a name with a
+/// value. The engine has the same syntax.
 fn property(c: char, cursor: &mut Cursor<'_>) -> Result<String, String> {
     let words = match cursor.eat("{") {
         true => cursor.until('}').unwrap_or_default(),

@@ -22,7 +22,7 @@ fn a_threshold_counts_distinct_keys() {
         .unwrap();
     assert_eq!(bundle.signers.len(), 2);
 
-    // The same key twice, with and without its id, and twice over.
+    // Three copies of one signature, one of them under another key id.
     let mut signed = Sample::new().sign(&[&key(1)]);
     let mut document: serde_json::Value = serde_json::from_slice(&signed.envelope).unwrap();
     let mut again = document["signatures"][0].clone();

@@ -348,7 +348,7 @@ fn of_the_cases_on_which_libraries_differ_none_is_taken() {
     for (number, case) in speccheck().iter().enumerate() {
         assert!(!case.ours(), "case {number}");
     }
-    // The third case passes every check of a signature; only its key is refused.
+    // Case 3 passes every check of a signature; only its key is refused.
     let refusal = PublicKey::from_bytes(&speccheck()[3].public).unwrap_err();
     assert_eq!(refusal.code(), "key-weak");
 }
