@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use toolward_contract::driver::DriverLimits;
 use toolward_contract::json;
-use toolward_support::fields::Kind;
+use toolward_support::fields::{Kind, did_you_mean};
 
 use crate::error::{self, PolicyError, Refuse as _, quoted};
-use crate::fields::{did_you_mean, integer, number, table};
+use crate::fields::{integer, number, table};
 pub use table::{CallLimits, LimitName, Limits, own};
 
 /// One limit: what a call gets by default, and the most it can ask for.
