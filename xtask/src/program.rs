@@ -1,7 +1,6 @@
 //! The workspace's own programs, built to be run here or by tests.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use crate::{Outcome, process, repository};
 
@@ -14,7 +13,7 @@ pub(crate) const GENERATE: &str = "xtask/generate";
 /// one package alone, many would be compiled once more.
 pub(crate) fn build(name: &str) -> Outcome<PathBuf> {
     process::run(
-        Command::new(repository::cargo())
+        repository::cargo()
             .args(["build", "--locked", "--workspace", "--bin", name])
             .args(["--features", GENERATE])
             .current_dir(repository::root()?),
@@ -25,7 +24,7 @@ pub(crate) fn build(name: &str) -> Outcome<PathBuf> {
 /// Makes the release build.
 pub(crate) fn release() -> Outcome<PathBuf> {
     process::run(
-        Command::new(repository::cargo())
+        repository::cargo()
             .args([
                 "build",
                 "--locked",

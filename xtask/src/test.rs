@@ -33,7 +33,7 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
 
     println!("tests of the example drivers, on this machine:");
     process::run(
-        Command::new(repository::cargo())
+        repository::cargo()
             .args(["test", "--quiet", "--locked", "--manifest-path"])
             .arg(root.join("examples/Cargo.toml"))
             .arg("--target-dir")
@@ -42,7 +42,7 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
 
     println!("other people's readers of our ledgers:");
     process::run(
-        Command::new(repository::cargo())
+        repository::cargo()
             .args(["test", "--quiet", "--locked", "--manifest-path"])
             .arg(root.join("ledger/readers/Cargo.toml"))
             .arg("--target-dir")
@@ -54,7 +54,7 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
     program::build("toolward")?;
 
     println!("tests of the workspace:");
-    let mut tests = Command::new(repository::cargo());
+    let mut tests = repository::cargo();
     tests
         .args(["test", "--locked", "--workspace"])
         .args(["--features", program::GENERATE])
@@ -73,7 +73,7 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
 
     println!("the command without what is optional:");
     process::run(
-        Command::new(repository::cargo())
+        repository::cargo()
             .args(["check", "--locked", "--package", "toolward-cli"])
             .arg("--no-default-features")
             .current_dir(&root),
