@@ -10,6 +10,9 @@ use super::ptrace::{self, Event, Registers, Thread};
 /// How long a call may take before it counts as one that waits.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// The same for a call that sleeps: what waits for a processor does not.
+const SLEEP: Duration = Duration::from_millis(100);
+
 /// How long a process has to stop.
 const STOPS: Duration = Duration::from_secs(60);
 
@@ -101,7 +104,10 @@ impl Tracee {
         ptrace::step(self.process).unwrap();
         let mut interrupted = false;
         loop {
-            let status = wait(self.process, if interrupted { STOPS } else { PATIENCE });
+            let status = match interrupted {
+                true => wait(self.process, STOPS),
+                false => wait_unless_it_sleeps(self.process),
+            };
             match status {
                 Some(Event::Signal(libc::SIGSEGV | libc::SIGILL)) => return None,
                 Some(Event::Ended) => return Some(Answer::Ended),
@@ -165,6 +171,30 @@ fn wait(process: Thread, patience: Duration) -> Option<Event> {
             None => std::thread::sleep(Duration::from_micros(50)),
         }
     }
+}
+
+/// What becomes of a call within [`PATIENCE`] and without [`SLEEP`].
+fn wait_unless_it_sleeps(process: Thread) -> Option<Event> {
+    let end = Instant::now() + PATIENCE;
+    let mut awake = Instant::now();
+    loop {
+        if let Some(event) = wait(process, Duration::from_millis(1)) {
+            return Some(event);
+        }
+        let now = Instant::now();
+        if !sleeps(process) {
+            awake = now;
+        }
+        if now > end || now > awake + SLEEP {
+            return None;
+        }
+    }
+}
+
+fn sleeps(process: Thread) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, state)| state);
+    state.is_some_and(|state| state.starts_with('S'))
 }
 
 /// The instruction for a system call in what the kernel maps into each process.
