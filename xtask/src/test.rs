@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::{Outcome, bindings, book, embedding, guests, process, program, repository};
+use crate::{Outcome, bindings, book, embedding, guests, process, program, repository, suites};
 
 /// How much the tests do that can do more: those that read [`LONG`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,18 +58,14 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
     tests
         .args(["test", "--locked", "--workspace"])
         .args(["--features", program::GENERATE])
-        .args(arguments)
         .env_remove(LONG)
         .current_dir(&root);
-    // Tests that start processes wait for a quarter of their time.
-    if std::env::var_os("RUST_TEST_THREADS").is_none() {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        tests.env("RUST_TEST_THREADS", (2 * processors).to_string());
-    }
     if size == Size::Long {
         tests.env(LONG, "1");
     }
-    process::run(&mut tests)?;
+    // Nothing else runs while tests have their full size, or where it is set how many run.
+    let apart = size == Size::Long || std::env::var_os(suites::THREADS).is_some();
+    suites::run(&mut tests, arguments, if apart { 1 } else { 2 })?;
 
     println!("the command without what is optional:");
     process::run(
