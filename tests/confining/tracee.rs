@@ -10,6 +10,10 @@ use super::ptrace::{self, Event, Registers, Thread};
 /// How long a call may take before it counts as waiting.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long a call may sleep before it counts as waiting. A call that waits for a processor does not
+/// sleep.
+const SLEEP: Duration = Duration::from_millis(100);
+
 /// How long a process may take to stop.
 const STOPS: Duration = Duration::from_secs(60);
 
@@ -101,7 +105,10 @@ impl Tracee {
         ptrace::step(self.process).unwrap();
         let mut interrupted = false;
         loop {
-            let status = wait(self.process, if interrupted { STOPS } else { PATIENCE });
+            let status = match interrupted {
+                true => wait(self.process, STOPS),
+                false => wait_unless_it_sleeps(self.process),
+            };
             match status {
                 Some(Event::Signal(libc::SIGSEGV | libc::SIGILL)) => return None,
                 Some(Event::Ended) => return Some(Answer::Ended),
@@ -165,6 +172,31 @@ fn wait(process: Thread, patience: Duration) -> Option<Event> {
             None => std::thread::sleep(Duration::from_micros(50)),
         }
     }
+}
+
+/// Waits for the next event of the process, until [`PATIENCE`] is over or the process sleeps for
+/// [`SLEEP`].
+fn wait_unless_it_sleeps(process: Thread) -> Option<Event> {
+    let end = Instant::now() + PATIENCE;
+    let mut awake = Instant::now();
+    loop {
+        if let Some(event) = wait(process, Duration::from_millis(1)) {
+            return Some(event);
+        }
+        let now = Instant::now();
+        if !sleeps(process) {
+            awake = now;
+        }
+        if now > end || now > awake + SLEEP {
+            return None;
+        }
+    }
+}
+
+fn sleeps(process: Thread) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, state)| state);
+    state.is_some_and(|state| state.starts_with('S'))
 }
 
 /// Finds an instruction for a system call in the memory that the kernel maps into each process.

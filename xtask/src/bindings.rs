@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
 
@@ -127,7 +126,7 @@ fn differences(
         std::fs::remove_dir_all(folder).map_err(|error| describe(folder, &error))?;
     }
     process::run(
-        Command::new(repository::cargo())
+        repository::cargo()
             .args(["run", "--quiet", "--locked", "--manifest-path"])
             .arg(root.join("xtask/bindings/Cargo.toml"))
             .arg("--target-dir")

@@ -4,8 +4,6 @@
 mod links;
 mod shown;
 
-use std::process::Command;
-
 use crate::{Outcome, process, repository};
 
 /// Checks the book, and, unless `check` is set, renders it to `target/book`.
@@ -23,7 +21,7 @@ pub(crate) fn run(check: bool) -> Outcome {
     }
     let target = repository::target()?;
     process::run(
-        Command::new(repository::cargo())
+        repository::cargo()
             .args(["run", "--quiet", "--locked", "--manifest-path"])
             .arg(root.join("xtask/book/Cargo.toml"))
             .arg("--target-dir")

@@ -79,7 +79,7 @@ pub(crate) fn same_packages(root: &Path) -> Outcome {
 /// Returns what is compiled for some packages, one line each, with version and features.
 fn tree(manifest: &Path, packages: &[&str]) -> Outcome<String> {
     let tree = process::output(
-        Command::new(repository::cargo())
+        repository::cargo()
             .args(["tree", "--locked", "--edges", "normal,build"])
             .args(["--prefix", "none", "--format", "{p} {f}"])
             .args(packages)
@@ -102,7 +102,7 @@ fn packages(tree: &str) -> BTreeSet<&str> {
 fn build(root: &Path, package: &str) -> Outcome<PathBuf> {
     let target = repository::target()?;
     process::run(
-        Command::new(repository::cargo())
+        repository::cargo()
             .args(["build", "--locked", "--package", package, "--manifest-path"])
             .arg(root.join("embedding/Cargo.toml"))
             .arg("--target-dir")

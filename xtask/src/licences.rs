@@ -5,7 +5,6 @@
 mod expression;
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use serde_json::Value;
 
@@ -55,7 +54,7 @@ pub(crate) fn check() -> Outcome {
     let mut refused = BTreeSet::new();
     for workspace in WORKSPACES {
         let metadata = process::output(
-            Command::new(repository::cargo())
+            repository::cargo()
                 .args([
                     "metadata",
                     "--format-version",

@@ -21,6 +21,7 @@ mod repository;
 #[cfg(test)]
 mod rings;
 mod spelling;
+mod suites;
 mod test;
 
 use std::process::{Command, ExitCode};
@@ -37,8 +38,8 @@ usage: cargo xtask CHORE
   examples [--check]   examples/bundles from the examples, signed with their key
   docs [--check]       the book's reference pages, from the crates and the command, and the
                        code in its other pages, from the files that they name
-  test [ARGUMENT...]   everything that tests need, then all tests; arguments go to
-                       the last `cargo test`
+  test [ARGUMENT...]   everything that tests need, then all tests, two programs at the same time;
+                       arguments go to the `cargo test` of the workspace
   long [ARGUMENT...]   the same, with the tests that can run longer at full size
   embedding            the example application in embedding/, built and run; the drivers
                        have to be there (`guests`)
@@ -70,6 +71,7 @@ fn run(chore: &str, arguments: &[String]) -> Outcome {
         "dist" => dist::run(arguments),
         "test" => test::run(test::Size::Short, arguments),
         "long" => test::run(test::Size::Long, arguments),
+        suites::NOTE => suites::note(arguments),
         "embedding" => embedding::run(),
         "licences" => licences::check(),
         "spelling" => spelling::check(),

@@ -1,7 +1,6 @@
 //! Builds the workspace's own programs, to run them here or in tests.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use crate::{Outcome, process, repository};
 
@@ -14,7 +13,7 @@ pub(crate) const GENERATE: &str = "xtask/generate";
 /// package alone, many dependencies would be compiled twice.
 pub(crate) fn build(name: &str) -> Outcome<PathBuf> {
     process::run(
-        Command::new(repository::cargo())
+        repository::cargo()
             .args(["build", "--locked", "--workspace", "--bin", name])
             .args(["--features", GENERATE])
             .current_dir(repository::root()?),
@@ -25,7 +24,7 @@ pub(crate) fn build(name: &str) -> Outcome<PathBuf> {
 /// Makes the release build.
 pub(crate) fn release() -> Outcome<PathBuf> {
     process::run(
-        Command::new(repository::cargo())
+        repository::cargo()
             .args([
                 "build",
                 "--locked",

@@ -1,7 +1,8 @@
 //! Paths in the repository.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::Outcome;
 
@@ -26,9 +27,22 @@ pub(crate) fn target() -> Outcome<PathBuf> {
     }
 }
 
-/// The cargo that runs this.
-pub(crate) fn cargo() -> OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+/// The cargo that runs this, without the variables of this package: build scripts that read variables with these names
+/// would run again, and all that depends on them would be compiled again.
+pub(crate) fn cargo() -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    for (name, _) in std::env::vars_os() {
+        if is_of_package(&name) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+fn is_of_package(variable: &OsStr) -> bool {
+    let name = variable.to_string_lossy();
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
 
 /// Reads a file as text.
@@ -46,4 +60,19 @@ pub(crate) fn entries(folder: &Path) -> Outcome<Vec<PathBuf>> {
         .map_err(describe)?;
     entries.sort();
     Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_gets_no_variables_of_this_package() {
+        let removed = |wanted: &str| {
+            let command = cargo();
+            let mut changed = command.get_envs();
+            changed.any(|(name, value)| name == wanted && value.is_none())
+        };
+        assert!(removed("CARGO_PKG_NAME") && removed("CARGO_MANIFEST_DIR"));
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::{Outcome, bindings, book, embedding, guests, process, program, repository};
+use crate::{Outcome, bindings, book, embedding, guests, process, program, repository, suites};
 
 /// How much the tests do that can do more: those that read [`LONG`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
 
     println!("tests of the example drivers, on this machine:");
     process::run(
-        Command::new(repository::cargo())
+        repository::cargo()
             .args(["test", "--quiet", "--locked", "--manifest-path"])
             .arg(root.join("examples/Cargo.toml"))
             .arg("--target-dir")
@@ -42,7 +42,7 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
 
     println!("other people's readers of our ledgers:");
     process::run(
-        Command::new(repository::cargo())
+        repository::cargo()
             .args(["test", "--quiet", "--locked", "--manifest-path"])
             .arg(root.join("ledger/readers/Cargo.toml"))
             .arg("--target-dir")
@@ -54,26 +54,22 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
     program::build("toolward")?;
 
     println!("tests of the workspace:");
-    let mut tests = Command::new(repository::cargo());
+    let mut tests = repository::cargo();
     tests
         .args(["test", "--locked", "--workspace"])
         .args(["--features", program::GENERATE])
-        .args(arguments)
         .env_remove(LONG)
         .current_dir(&root);
-    // Tests that start processes wait for a quarter of their time.
-    if std::env::var_os("RUST_TEST_THREADS").is_none() {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        tests.env("RUST_TEST_THREADS", (2 * processors).to_string());
-    }
     if size == Size::Long {
         tests.env(LONG, "1");
     }
-    process::run(&mut tests)?;
+    // Nothing else runs while tests have their full size, or where it is set how many run.
+    let apart = size == Size::Long || std::env::var_os(suites::THREADS).is_some();
+    suites::run(&mut tests, arguments, if apart { 1 } else { 2 })?;
 
     println!("the command without what is optional:");
     process::run(
-        Command::new(repository::cargo())
+        repository::cargo()
             .args(["check", "--locked", "--package", "toolward-cli"])
             .arg("--no-default-features")
             .current_dir(&root),

@@ -135,7 +135,15 @@ fn build_toolward() -> Option<PathBuf> {
         other => other,
     };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo)
+    let mut build = Command::new(cargo);
+    // What a build script sees of another package makes it run again, and all that depends on it compile again.
+    for (name, _) in env::vars_os() {
+        let shown = name.to_string_lossy();
+        if shown.starts_with("CARGO_PKG_") || shown.starts_with("CARGO_MANIFEST_") {
+            build.env_remove(name);
+        }
+    }
+    let built = build
         .args(["build", "--quiet", "--workspace", "--bin", "toolward"])
         .args(["--profile", profile, "--target-dir"])
         .arg(folder.parent().unwrap())
