@@ -1,4 +1,4 @@
-//! The tables that name what tools use: workspaces, secrets, services, shared buckets; and reads
+//! The tables for the resources of tools: workspaces, secrets, services, shared buckets. Also reads
 //! the names in these tables and in rules.
 
 use std::net::IpAddr;
@@ -78,7 +78,7 @@ impl Workspace {
 pub enum SecretSource {
     /// An environment variable of the host.
     Env(String),
-    /// A file, as written; the path is relative to the policy's file.
+    /// A file. A relative path starts at the directory of the policy's file.
     File(String),
     /// The publisher's store, where tools with `mutates: secret:…` put it.
     #[default]
@@ -391,7 +391,7 @@ pub(crate) fn read_address(text: &str) -> Result<IpNet, PolicyError> {
     })
 }
 
-/// Checks that a text can name a file. Only the host resolves the name.
+/// Checks that a text can name a file. This crate opens no files.
 pub(crate) fn check_file_name(key: &str, name: &str) -> Result<(), PolicyError> {
     if !name.is_empty() && !name.chars().any(char::is_control) {
         return Ok(());
