@@ -1,5 +1,5 @@
-//! Tool definitions of AML, `<tool_id>.tool.md`: its rules for valid definitions, and its lints.
-//! Definitions are read only to be checked; no host loads them.
+//! Tool definitions of AML, `<tool_id>.tool.md`: its rules for valid definitions, and its lints. No
+//! host loads a definition; it can be checked, or imported into a bundle.
 
 mod codes;
 mod definition;
@@ -18,7 +18,7 @@ pub use codes::CODES;
 pub(crate) use definition::{Credentials, Definition, Transport};
 pub(crate) use rules::{BEHAVIOURS, Behaviour, Lifecycle, SPEC_VERSION, STATES, word};
 
-/// The suffix of the names of such files.
+/// The suffix of the names of definitions.
 pub const EXTENSION: &str = ".tool.md";
 
 /// Returns all findings about a definition by AML's rules, in the order of the file.

@@ -44,11 +44,11 @@ pub struct ImportOptions {
     /// Directories that the tools read, such as `/data`. With the suffix `:rw` they also write
     /// there.
     pub workspaces: Vec<String>,
-    /// Hosts that they send requests to.
+    /// Hosts to which the tools send requests.
     pub network: Vec<String>,
-    /// Secrets that are put into their requests.
+    /// Secrets that are put into the tools' requests.
     pub secrets: Vec<String>,
-    /// Whether they change nothing and may be called again with the same input.
+    /// Whether the tools change nothing and may be called again with the same input.
     pub read_only: bool,
     /// The name of the component's file, for ORIGIN.md.
     pub file: String,
@@ -66,10 +66,11 @@ pub struct Imported {
     pub left_out: Vec<Remark>,
     /// How many other functions can't be called and are not listed.
     pub uncounted: usize,
-    /// Differences between a tool and the document from which it was made.
+    /// Remarks about the tools: imports that no flag declares, or differences between a tool and
+    /// the document from which it was made.
     pub remarks: Vec<Remark>,
-    /// A draft of the policy that the tools need, as TOML. Choices that a person must make are
-    /// placeholders, which grant nothing.
+    /// A draft of the policy that the tools need, as TOML; empty for a component. Choices that a
+    /// person must make are placeholders, which grant nothing.
     pub policy: String,
 }
 
@@ -140,7 +141,7 @@ fn first(findings: &[Diagnostic]) -> String {
 }
 
 impl ImportError {
-    /// Returns all errors of the definitions, if they are the reason.
+    /// Returns the findings about the definitions, if they are the reason.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
             Self::Definition(findings) => findings,
@@ -237,7 +238,7 @@ pub fn component(wasm: &[u8], options: &ImportOptions) -> Result<Imported, Impor
         };
         match write::contract(&described, options) {
             Ok(contract) => called.push((described, contract)),
-            // Its schemas are too large, or take too long to check.
+            // For example, its schemas are too large, or take too long to check.
             Err(error) => left_out.push(Remark::new(export, &error)),
         }
     }
@@ -271,7 +272,7 @@ codes! {
     }
 }
 
-/// Returns remarks on imports of a component that no flag declares, if calls depend on them.
+/// Returns remarks on imports of a component on which calls may depend and which no flag declares.
 fn remarks(surface: &Surface, options: &ImportOptions) -> Vec<Remark> {
     let mut remarks = Vec::new();
     let mut add = |undeclared| remarks.push(Remark::new(&options.bundle.id, &undeclared));
@@ -324,7 +325,7 @@ fn tool_id(id: &str, export: &str, called: &[Called<'_>]) -> Result<String, NoTo
     }
 }
 
-/// Checks that a component can be imported in this way.
+/// Checks that `toolward import WORD` can import a component.
 ///
 /// # Errors
 ///
@@ -357,7 +358,7 @@ fn valid<T>(parsed: Parsed<T>) -> Result<T, ImportError> {
     parsed.into_result().map_err(ImportError::Invalid)
 }
 
-/// Reads a contract after it was written.
+/// Reads a written contract as a host does.
 fn read_back(text: &str) -> Result<Tool, ImportError> {
     valid(Tool::parse("TOOL.md", text, &NoScope))
 }

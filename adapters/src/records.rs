@@ -1,5 +1,5 @@
 //! Tools and calls of a host as records of Agent Tool 0.2.0, for programs that store or exchange
-//! them. The records only show decisions of the host.
+//! them. A record shows what the host decided; it does not influence the host.
 //!
 //! There are records for 16 of the 19 objects; the MCP server makes `deferred_tool_ref`.
 //! `tool_hook`, `tool_scheduler_policy` and `tool_result_persistence` are missing: the host has no
@@ -44,8 +44,8 @@ use self::result::tool_error;
 const PRODUCER: &str = concat!("toolward/", env!("CARGO_PKG_VERSION"));
 
 /// Returns the records of a tool among all tools of its host, as a principal sees it at `at`. The
-/// declaration contains its input and output contracts and its external mappings. Its preferred
-/// driver comes first.
+/// declaration contains its input and output contracts and its external mappings. In the lists of
+/// profiles, the tool's preferred driver comes first.
 pub fn tool_records(
     tool: &Described<'_>,
     all: &[Described<'_>],
@@ -195,8 +195,8 @@ fn tool_surface(tools: &[Described<'_>], principal: &str, at: SystemTime) -> Val
     }
 }
 
-/// Returns the tools of one publisher whose names can collide with this tool's name. The operator's
-/// trust decides about the publisher's prefixes.
+/// Returns the namespace of a tool, with the publisher's tools in it, whose names can collide. The
+/// operator's trust decides about the publisher's prefixes.
 fn tool_namespace(tool: &Described<'_>, all: &[Described<'_>]) -> Value {
     let namespace = tool.info.contract.effective_namespace();
     let here = all.iter().filter(|other| {

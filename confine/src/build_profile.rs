@@ -1,13 +1,13 @@
-//! The confinement of the programs that a build starts: they can read the system and a checkout, write
-//! to a few directories, start programs, and make no sockets except connected pairs.
+//! The confinement of the programs that a build starts: they can read the system and a checkout,
+//! write to a few directories, start programs, and make no sockets except connected pairs.
 //!
-//! Landlock has no rules for modes and times of files, and a system-call filter sees no paths. So each
-//! such change is passed to an [`Overseer`], a thread of the process that starts the build, which makes
-//! the change itself, but only in directories that may be written. Owners and attributes can't be
-//! changed.
+//! Landlock has no rules for modes and times of files, and a system-call filter sees no paths. So
+//! each such change is passed to an [`Overseer`], a thread of the process that starts the build.
+//! The overseer makes the change itself, but only in directories that may be written. Owners and
+//! attributes can't be changed.
 //!
-//! Landlock's rules only allow access, and a rule for a directory applies to everything below it. So a
-//! directory with a private path below it is allowed entry by entry.
+//! A rule of Landlock can allow access but not refuse it, and a rule for a directory applies to
+//! everything below it. So a directory with a private path below it is allowed entry by entry.
 
 mod overseer;
 
@@ -24,8 +24,8 @@ use crate::seccomp::{self, Network};
 /// The paths that the programs of a build may access. Paths that can't be opened are left out.
 #[derive(Debug, Clone, Default)]
 pub struct BuildProfile {
-    /// Paths that stay inaccessible even if a directory above is allowed. No part of them may be a
-    /// symbolic link.
+    /// Paths that stay inaccessible even if a directory above is allowed. No component of such a
+    /// path may be a symbolic link.
     pub private: Vec<PathBuf>,
     /// Paths that may be read and executed, with everything below.
     pub read: Vec<PathBuf>,
@@ -34,8 +34,8 @@ pub struct BuildProfile {
 }
 
 impl BuildProfile {
-    /// Confines the calling thread permanently, and everything that it starts. The overseer must
-    /// [watch](Overseer::watch) from a thread that is not confined.
+    /// Confines the calling thread permanently, and everything that it starts. Call
+    /// [`Overseer::watch`] on the result from a thread that is not confined.
     ///
     /// # Errors
     ///
@@ -46,7 +46,8 @@ impl BuildProfile {
             .iter()
             .filter_map(|path| path.canonicalize().ok());
         let write = write.filter(|path| !self.private.contains(path)).collect();
-        // By default, no access to files, TCP, or processes that were not started under these rules.
+        // Without further rules, this allows no access to files, TCP, or processes outside these
+        // rules.
         let mut rules = Rules::new(&Network::None, true)?;
         for (paths, access) in [(&self.read, READ), (&self.write, WRITE)] {
             for path in paths.iter().filter_map(|path| path.canonicalize().ok()) {

@@ -1,5 +1,5 @@
-//! The confinement of the processes that compile: a broker, which starts the same program repeatedly
-//! and writes to one directory, and its workers, which only compute.
+//! The confinement of the processes that compile: a broker, which starts the same program
+//! repeatedly and writes to one directory, and its workers, which compute and use open files.
 
 use std::io;
 use std::path::Path;
@@ -10,12 +10,12 @@ use crate::seccomp::arguments::{self, Built, CallRules, Calls, always, calls};
 use crate::seccomp::{self, Network};
 use crate::system;
 
-/// Confines this thread, and everything that it starts from now on, to `program` with its libraries and
-/// to `directory`.
+/// Confines this thread, and everything that it starts from now on, to `program` with its libraries
+/// and to `directory`.
 ///
 /// # Errors
 ///
-/// If the kernel supports a part of this but fails to apply it.
+/// If `directory` can't be opened, or the kernel supports a part of this but fails to apply it.
 pub fn broker(program: &Path, directory: Option<&Path>) -> Result<(), ConfineError> {
     let mut rules = Rules::new(&Network::None, true)?;
     rules.keep_if_there(program, PROGRAM);
@@ -29,8 +29,8 @@ pub fn broker(program: &Path, directory: Option<&Path>) -> Result<(), ConfineErr
     seccomp::apply_to_broker()
 }
 
-/// Confines this thread, and everything that it starts from now on, to files that are already open. No
-/// network, no programs, no signals to other processes.
+/// Confines this thread, and everything that it starts from now on, to files that are already open.
+/// It can't use the network, start programs, or signal other processes.
 ///
 /// # Errors
 ///
@@ -63,8 +63,8 @@ fn allowed() -> Built<CallRules> {
         (libc::SYS_prctl, arguments::prctl()?),
         // A filter can't see the flags of `clone3`. After `ENOSYS`, the C library uses `clone`.
         (libc::SYS_clone, arguments::thread()?),
-        // Only for the process itself. The C library makes these calls when it aborts, and to find the limit
-        // of its stack.
+        // Only for the process itself. The C library makes these calls when it aborts, and to find
+        // the limit of its stack.
         (libc::SYS_tgkill, arguments::itself(0)?),
         (libc::SYS_prlimit64, arguments::one_of(0, &[0])?),
     ]);

@@ -1,6 +1,6 @@
-//! The confinement of a process that runs guests, in two layers. Also the confinement of a process that
-//! only reads and writes a few files, such as the recorder of calls: no other files, no programs, no
-//! network.
+//! The confinement of a process that runs guests, in two layers. Also the confinement of a process
+//! that needs nothing but a few files, such as the recorder of calls: it can use no other files, no
+//! programs, and no network.
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -63,38 +63,38 @@ impl Confinement {
         self
     }
 
-    /// Keeps the right to read and write a file, or a directory and everything below it, but not to make
-    /// symbolic links, devices, pipes or sockets.
+    /// Keeps the right to read and write a file, or a directory and everything below it, but not to
+    /// make symbolic links, devices, pipes or sockets.
     pub fn read_write(mut self, path: impl Into<PathBuf>) -> Self {
         self.write.push(path.into());
         self
     }
 
-    /// Keeps only the right to remove empty directories at and below `path`. For a scratch directory that
-    /// is removed when the process ends.
+    /// Keeps the right to remove empty directories at and below `path`, and no other right there.
+    /// For a scratch directory that is removed when the process ends.
     pub fn remove_directories(mut self, path: impl Into<PathBuf>) -> Self {
         self.clear.push(path.into());
         self
     }
 
     /// Keeps the right to read the existing files that name resolution and TLS need: the resolver's
-    /// configuration, its libraries, and the system's certificates. If such a file is replaced later, as a
-    /// network manager replaces `resolv.conf`, the new file can't be read.
+    /// configuration, its libraries, and the system's certificates. If such a file is replaced
+    /// later, as a network manager replaces `resolv.conf`, the new file can't be read.
     pub fn system_files(mut self) -> Self {
         self.system = true;
         self
     }
 
-    /// Sets the allowed network access. Ports are TCP ports; if names may be resolved, datagrams can go to
-    /// any address. Default: [`Network::None`].
+    /// Sets the allowed network access. Ports are TCP ports; unless no network is allowed,
+    /// datagrams can go to any address. Default: [`Network::None`].
     pub fn network(mut self, network: Network) -> Self {
         self.network = network;
         self
     }
 
-    /// Keeps the right to accept connections on this socket, which must already listen and stay open while
-    /// the process serves. May be called for several sockets. No other socket can listen or accept.
-    /// Default: no socket can.
+    /// Keeps the right to accept connections on this socket, which must already listen and stay
+    /// open while the process serves. May be called for several sockets. No other socket can listen
+    /// or accept. Default: no socket can.
     pub fn accept_on(mut self, listener: &impl AsRawFd) -> Self {
         self.listeners.push(listener.as_raw_fd());
         self
@@ -106,8 +106,8 @@ impl Confinement {
         self
     }
 
-    /// Sets whether confining fails if the kernel lacks a part. By default, the parts that the kernel has
-    /// are enforced, and the report lists them.
+    /// Sets whether confining fails if the kernel lacks a part. By default, the parts that the
+    /// kernel has are enforced, and the report lists all parts.
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = strict;
         self
@@ -117,13 +117,14 @@ impl Confinement {
     ///
     /// # Errors
     ///
-    /// [`ConfineError`] if the process has more than one thread, a kept path can't be opened, or a strict
-    /// confinement lacks a part.
+    /// [`ConfineError`] if the process has more than one thread, a kept path can't be opened, a
+    /// strict confinement lacks a part, or the kernel refuses a part.
     pub fn apply(&self) -> Result<Confined, ConfineError> {
         self.apply_files()?.end_programs()
     }
 
-    /// Confines files and network permanently. The process can still start programs, under the same rules.
+    /// Confines files and network permanently. The process can still start programs, under the same
+    /// rules.
     ///
     /// # Errors
     ///
@@ -133,8 +134,8 @@ impl Confinement {
         self.files_of_this_thread()
     }
 
-    /// Confines only the calling thread and the threads that it will start. For a program whose other
-    /// threads do not run guests, and for tests.
+    /// Confines the calling thread and the threads that it will start, but no other threads. For a
+    /// program whose other threads do not run guests, and for tests.
     ///
     /// # Errors
     ///
@@ -187,8 +188,8 @@ pub struct FilesConfined {
 }
 
 impl FilesConfined {
-    /// Applies the second layer: no programs can be started, and sockets and system calls that serving does
-    /// not need are refused.
+    /// Applies the second layer: no programs can be started, and sockets and system calls that
+    /// serving does not need are refused.
     ///
     /// # Errors
     ///

@@ -12,15 +12,15 @@ use rustix::fs::FileType;
 use crate::ConfineError;
 use crate::seccomp::Network;
 
-/// The newest Landlock version that this code supports. An older kernel enforces only the rules that it
-/// has.
+/// The newest Landlock version that this code supports. An older kernel enforces only the rules
+/// that it has.
 pub(super) const NEWEST: ABI = ABI::V9;
 
 /// The right to read, without executing.
 pub(super) const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
 
-/// The right to write, without making symbolic links, devices, pipes or sockets, which serving does not
-/// need.
+/// The right to write, without making symbolic links, devices, pipes or sockets, which serving does
+/// not need.
 pub(super) const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
     WriteFile | Truncate | RemoveDir | RemoveFile | MakeDir | MakeReg | Refer
 });
@@ -65,7 +65,7 @@ impl Rules {
         create().map_err(refused)
     }
 
-    /// Keeps `path` and everything below it.
+    /// Keeps this access to `path` and everything below it.
     pub(super) fn keep(
         &mut self,
         path: &Path,
@@ -75,7 +75,8 @@ impl Rules {
             .map_err(|source| ConfineError::Path(path.to_owned(), source))
     }
 
-    /// As [`Rules::keep`], if the path exists and accepts a rule. Some automatic mounts accept no rules.
+    /// As [`Rules::keep`], if the path exists and accepts a rule. Some automatic mounts accept no
+    /// rules.
     pub(super) fn keep_if_there(&mut self, path: impl AsRef<Path>, access: BitFlags<AccessFs>) {
         let _ = self.add(path.as_ref(), access);
     }
@@ -91,7 +92,7 @@ impl Rules {
             .for_each(|path| self.keep_if_there(path, access));
     }
 
-    /// Keeps an open file, or an open directory and everything below it.
+    /// Keeps this access to an open file, or to an open directory and everything below it.
     pub(super) fn keep_open(
         &mut self,
         file: BorrowedFd<'_>,

@@ -7,20 +7,21 @@
 //! | [`compile_profiles::broker`] | the process that starts the workers | its program, the cache | all but a deny-list |
 //! | [`program_profile`] | a program that an operator names | itself, libraries, workspaces | all but a longer deny-list |
 //! | [`only_files`] | the recorder of calls | its files | the allow-list without network |
-//! | [`build_profile`] | what a build of a bundle starts | system and checkout; scratch to write | all but a deny-list; rights and times through an overseer |
+//! | [`build_profile`] | the programs of a bundle's build | system and checkout; scratch to write | all but a deny-list; modes and times through an overseer |
 //!
 //! # Processes that run guests
 //!
 //! [`Confinement`] confines a process that runs guests. So a guest that escapes from the engine can
-//! access little: the named files, no other programs, and only the sockets that calls were granted. A
-//! process can't regain a right that it gave up.
+//! access little: the named files, no other programs, and only the sockets that calls were granted.
+//! A process can't regain a right that it gave up.
 //!
 //! There are two layers. The first restricts **files** and the network; the process can still start
-//! helpers, under the same rules. The second forbids **programs**: no file can be executed any more,
-//! even if the first layer allows it. Start helpers and load shared libraries before the second layer.
+//! helpers, under the same rules. The second forbids **programs**: no file can be executed any
+//! more, even if the first layer allows it. Start helpers before the second layer.
 //!
-//! A confinement applies to the thread that calls it and to all threads that this thread starts later.
-//! So apply it while the process has only one thread: before the runtime or a progress bar starts.
+//! A confinement applies to the thread that calls it and to all threads that this thread starts
+//! later. So apply it while the process has only one thread: before the runtime or a progress bar
+//! starts.
 
 pub mod build_profile;
 pub mod compile_profiles;

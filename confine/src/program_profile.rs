@@ -1,6 +1,6 @@
-//! The confinement of a program that an operator lets run outside the sandbox. It can access its own
-//! file, the system's libraries, and the workspaces in its line of the policy. It can make sockets and
-//! start processes only if that line allows them.
+//! The confinement of a program that an operator lets run outside the sandbox. It can access its
+//! own file, the system's libraries, a few devices, and the workspaces in its table of the policy.
+//! It can make sockets and start processes only if that table allows them.
 
 use std::os::fd::{AsFd, OwnedFd};
 

@@ -21,7 +21,7 @@ pub enum State {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Part {
-    /// The inaccessible resource.
+    /// The resource or action that the part keeps from the process.
     pub what: &'static str,
     /// Whether this part is enforced here.
     pub held: bool,
@@ -67,7 +67,8 @@ impl Confined {
         Some(format!("{consequence}; missing: {missing}"))
     }
 
-    /// The parts that are not enforced, with the features that they need; empty if all are enforced.
+    /// The parts that are not enforced, with the features that they need; empty if all are
+    /// enforced.
     pub fn missing(&self) -> String {
         let missing = self.parts.iter().filter(|part| !part.held);
         missing

@@ -1,9 +1,9 @@
-//! The seccomp layer, for everything that Landlock has no rules for. By default, it allows only a list
-//! of system calls that serving needs.
+//! The seccomp layer, for everything that Landlock has no rules for. By default, it allows only a
+//! list of system calls that serving needs.
 //!
-//! A refused call fails with `EPERM`, and the process continues. Some calls fail with `ENOSYS` instead:
-//! a C library tries them first, but can do without them on an older kernel. Before its rules, a filter
-//! checks the machine and the ABI.
+//! A refused call fails with `EPERM`, and the process continues. Some calls fail with `ENOSYS`
+//! instead: a C library tries them first, but can do without them on an older kernel. Before its
+//! rules, a filter checks the machine and the ABI.
 
 pub(super) mod allowed;
 pub(super) mod arguments;
@@ -21,11 +21,12 @@ use crate::ConfineError;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum SystemCalls {
-    /// Only the calls that serving needs. All other calls are refused, including calls of newer kernels.
+    /// Only the calls that serving needs. All other calls are refused, including calls of newer
+    /// kernels.
     #[default]
     AllowList,
-    /// All calls except the known harmful ones. For a machine on which serving needs a call that is not in
-    /// the allow-list.
+    /// All calls except the known harmful ones. For a machine on which serving needs a call that is
+    /// not in the allow-list.
     DenyList,
 }
 
@@ -55,14 +56,15 @@ pub(crate) struct CallFilter {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Network {
-    /// Nothing: no socket can be made.
+    /// No socket can be made, except connected pairs of Unix sockets.
     #[default]
     None,
-    /// TCP connections to these ports, and name resolution (port 53). No
-    /// listening for connections, no Unix sockets, no raw packets. Datagrams (UDP)
-    /// go anywhere, since names are resolved with them.
+    /// TCP connections to these ports and to port 53, for name resolution. No listening, no Unix
+    /// sockets except connected pairs, no raw packets. Datagrams (UDP) can go anywhere, since names
+    /// are resolved with them.
     Ports(Vec<u16>),
-    /// Connections to any port. No listening, no Unix sockets, no raw packets.
+    /// Connections to any port, and datagrams. No listening, no Unix sockets except connected
+    /// pairs, no raw packets.
     Any,
 }
 
@@ -70,7 +72,7 @@ pub enum Network {
 /// filter can see.
 const KNOWN: [i64; 1] = [libc::SYS_clone3];
 
-/// As [`KNOWN`], for a deny-list that also refuses to make files with set-id bits: a filter can't
+/// As [`KNOWN`], for a deny-list that leaves no way to make files with set-id bits: a filter can't
 /// see the mode of `openat2`.
 const UNSEEN: [i64; 2] = [libc::SYS_clone3, libc::SYS_openat2];
 
@@ -85,7 +87,7 @@ impl CallFilter {
         }
     }
 
-    /// Refuses all other calls on this thread and its later threads.
+    /// Refuses the calls that this filter does not allow, on this thread and its later threads.
     pub(super) fn apply(&self) -> Result<(), ConfineError> {
         install_built(|machine| match self.list {
             SystemCalls::AllowList => filter(
@@ -106,8 +108,9 @@ pub(super) fn apply_to_broker() -> Result<(), ConfineError> {
     install_built(|machine| deny(denied::rules(&calls, true)?, machine, &KNOWN))
 }
 
-/// The filter for a program that an operator lets run. It refuses the known harmful calls, and sockets
-/// and processes unless they are allowed. `None` if this code has no filters for the machine.
+/// The filter for a program that an operator lets run. It refuses the known harmful calls, and
+/// sockets and processes unless they are allowed. `None` if this code has no filters for the
+/// machine.
 pub(super) fn for_program(
     network: Network,
     processes: bool,
@@ -119,7 +122,8 @@ pub(super) fn for_program(
     })
 }
 
-/// Refuses the known harmful calls to the programs of a build, and all sockets except connected pairs.
+/// Refuses the known harmful calls to the programs of a build, and all sockets except connected
+/// pairs.
 pub(super) fn apply_to_build() -> Result<(), ConfineError> {
     let calls = CallFilter::new(SystemCalls::DenyList, Network::None);
     install_built(|machine| deny(denied::rules_of_build(&calls)?, machine, &UNSEEN))
@@ -195,31 +199,32 @@ pub(super) fn is_available() -> bool {
             .is_ok_and(|status| status.lines().any(|line| line.starts_with("Seccomp:")))
 }
 
-/// Calls that a C library tries first and replaces if the kernel does not have them. An error other
-/// than `ENOSYS` would be final:
+/// Calls that a C library tries first and replaces if they fail with `ENOSYS`. Any other error
+/// would be final:
 ///
 /// * `clone3` has its flags in memory, where a filter can't see them; glibc then uses `clone`.
-/// * `mseal` (Linux 6.10) is called by the dynamic loader when it loads a plug-in for name resolution.
+/// * `mseal` (Linux 6.10) is called by the dynamic loader when it loads a plug-in for name
+///   resolution.
 const FALLS_BACK: [libc::c_long; 2] = [libc::SYS_clone3, MSEAL];
 
 /// The number is the same on all machines, like the numbers of all calls since Linux 5.1.
 const MSEAL: libc::c_long = 462;
 
-/// The newest call that was known when the lists were written: `listns`, Linux 6.19. A C library that
-/// uses a newer call also works on kernels without it.
+/// The newest call that was known when the lists were written: `listns`, Linux 6.19. A C library
+/// that uses a newer call also works on kernels without it.
 const NEWEST: u32 = 470;
 
-/// The bit that all numbers of x32 calls have. These are the same calls on the same machine under other
-/// numbers, so a list of numbers alone would let them pass.
+/// The bit that all numbers of x32 calls have. These are the same calls on the same machine under
+/// other numbers, so a list of numbers alone would let them pass.
 const X32: u32 = 0x4000_0000;
 
 /// The offsets, in a filter's data, of a call's number and of its machine.
 const NUMBER: u32 = 0;
 const MACHINE: u32 = 4;
 
-/// Prepends the checks for all rules to `program`. Calls with the numbers of another ABI, such as 32
-/// bits (`int 0x80`) and x32, are refused without ending the process. Jumps are relative, so the jumps
-/// of `program` stay valid.
+/// Prepends the checks that come before all rules to `program`. Calls with the numbers of another
+/// ABI, such as 32 bits (`int 0x80`) and x32, are refused without ending the process. Jumps are
+/// relative, so the jumps of `program` stay valid.
 fn guarded(program: BpfProgram, machine: TargetArch, absent: &[i64], newer: bool) -> BpfProgram {
     let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
     let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
@@ -241,8 +246,8 @@ fn guarded(program: BpfProgram, machine: TargetArch, absent: &[i64], newer: bool
     whole
 }
 
-/// A filter that answers `calls` with `answer` and allows all others. It must be combined with a filter
-/// that refuses calls with the numbers of another ABI.
+/// A filter that answers `calls` with `answer` and allows all others. It must be combined with a
+/// filter that refuses calls with the numbers of another ABI.
 pub(crate) fn answering(calls: &[libc::c_long], answer: u32) -> BpfProgram {
     let mut whole = vec![load(NUMBER)];
     whole.extend(each(calls, answer));

@@ -1,5 +1,5 @@
-//! The files that name resolution and TLS read on known systems: files rather than directories, if
-//! possible.
+//! The files that programs, name resolution and TLS read on known systems: files rather than
+//! directories, if possible.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,8 @@ pub(super) const LIBRARIES: [&str; 9] = [
     "/usr/lib/locale",
 ];
 
-/// All files of name resolution and TLS, and the directory of the C library's name service plug-ins.
+/// All files of name resolution and TLS, and the directory of the C library's name service
+/// plug-ins.
 pub(super) fn files() -> Vec<PathBuf> {
     let named = CONFIGURATION.iter().chain(&CERTIFICATES);
     named.map(PathBuf::from).chain(library_folder()).collect()

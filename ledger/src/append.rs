@@ -2,8 +2,7 @@
 //! process writes in the meantime. No state is kept across transactions.
 //!
 //! Opening a ledger compares it with its newest checkpoint, and with the newest one in the
-//! operator's file of checkpoints. Rows below the newest checkpoint are checked by
-//! [`verify`](crate::Reader::verify).
+//! operator's file of checkpoints. [`verify`](crate::Reader::verify) checks all rows.
 
 use std::fs::OpenOptions;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -144,7 +143,7 @@ pub(crate) fn unsigned(number: i64) -> Result<u64, Error> {
     u64::try_from(number).map_err(|_| Error::corrupt("a negative number"))
 }
 
-/// The bytes that are read from the end of a file of checkpoints, enough for some hundred
+/// The bytes that are read from the end of a file of checkpoints, enough for a few hundred
 /// checkpoints.
 const TAIL_BYTES: u64 = 64 * 1024;
 /// Lines of a checkpoint as the ledger writes it: three lines of the body, an empty line and a
@@ -228,8 +227,9 @@ fn shorter(found: u64, expected: u64) -> Result<(), Error> {
     }
 }
 
-/// Appends the leaves of the rows up to `size`, each of which must match its record. Rows that no
-/// checkpoint covers must not be pruned, since a checkpoint signs each row about pruning.
+/// Appends the leaves of the rows up to `size`. A leaf must match its record, unless the record was
+/// pruned. If no checkpoint covers the rows (`is_unsigned`), none may be pruned or state pruning,
+/// since a checkpoint signs the row about pruning before any record is deleted.
 fn hash_rows(sql: &Connection, edge: &mut Edge, size: u64, is_unsigned: bool) -> Result<(), Error> {
     let mut rows = sql.prepare_cached(
         "SELECT seq, leaf, record FROM entry WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",
@@ -260,8 +260,8 @@ fn hash_rows(sql: &Connection, edge: &mut Edge, size: u64, is_unsigned: bool) ->
     }
 }
 
-/// The newest checkpoint of this ledger in a file of checkpoints; `None` without a file, or if the
-/// file has no checkpoint.
+/// The newest checkpoint of this ledger in the last [`TAIL_BYTES`] of a file of checkpoints; `None`
+/// if the file is missing, or these bytes contain no such checkpoint.
 pub(crate) fn newest_outside(
     path: &Path,
     verifier: &Verifier,

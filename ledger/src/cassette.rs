@@ -1,8 +1,8 @@
 //! Cassettes: calls of a ledger in one file, with their payloads, the payloads' salts, and proofs
 //! that their rows are below a checkpoint of the ledger. This module does no I/O.
 //!
-//! A cassette is read only as a whole. If any part does not match the checkpoint, the commitments
-//! or the other rows, the whole cassette is invalid.
+//! If any part of a cassette does not match the checkpoint, the commitments or the other rows, the
+//! whole cassette is invalid.
 
 use std::collections::HashMap;
 
@@ -18,13 +18,13 @@ use crate::record::{
 };
 use crate::tree::{leaf_hash, verify_inclusion};
 
-/// The most bytes of a cassette: it is read into memory.
+/// The most bytes of a cassette, which is read into memory.
 pub const MAX_CASSETTE_BYTES: usize = 64 * 1024 * 1024;
 /// The most rows of a cassette.
 pub const MAX_CASSETTE_ROWS: usize = 20_000;
-/// The most bytes of a line: a row with four payloads of 64 KiB in base64.
+/// The most bytes of a line, enough for a row with four payloads of 64 KiB in base64.
 pub(crate) const MAX_LINE_BYTES: usize = 512 * 1024;
-/// The version of the form.
+/// The version of the cassette format.
 pub(crate) const FORMAT: u8 = 1;
 
 /// The checked calls of a ledger.
@@ -39,7 +39,7 @@ pub struct Cassette {
     pub calls: Vec<CassetteCall>,
 }
 
-/// A call of a cassette. Only the ledger knows its principal.
+/// A call of a cassette. The name of its principal is not in the cassette.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CassetteCall {
     /// Its id.
@@ -122,17 +122,18 @@ pub(crate) struct LinePayload {
     pub(crate) salt: Hash,
 }
 
-/// The longest proof: a tree has less than 2^64 rows.
+/// The longest proof: a tree has fewer than 2^64 rows.
 const MAX_PROOF_HASHES: usize = 64;
 
 impl Cassette {
-    /// The digits of the ledger's name, in the form of records.
+    /// The digits at the end of [`origin`](Self::origin), in the form of records; `None` if they
+    /// are not 32 hexadecimal digits.
     pub fn ledger(&self) -> Option<Hex<16>> {
         Hex::parse(self.origin.rsplit('/').next()?)
     }
 
-    /// Reads a cassette of the ledger with this key. Without a key, reads a cassette of any ledger,
-    /// unverified.
+    /// Reads a cassette of the ledger with this key. Without a key, accepts a cassette of any
+    /// ledger, and [`is_verified`](Self::is_verified) is false.
     ///
     /// # Errors
     /// Why the bytes are not a cassette.
@@ -241,7 +242,8 @@ fn payloads(row: &CassetteLine, number: usize) -> Result<Payloads, CassetteError
     Ok(found)
 }
 
-/// Takes the payload that a record commits to.
+/// Takes the payload of this kind, which must match the record's commitment; `None` if the line has
+/// no such payload.
 fn take(
     payloads: &mut Payloads,
     kind: PayloadKind,
@@ -316,7 +318,7 @@ impl Calls {
             }
             _ => return Err(rows()),
         }
-        // Payloads that match no commitment of this row.
+        // Any other payload does not belong to this row.
         match payloads.is_empty() {
             true => Ok(()),
             false => Err(missing()),

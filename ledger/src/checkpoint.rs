@@ -14,7 +14,7 @@ const ORIGIN: &str = "toolward.ledger/";
 const ED25519: u8 = 1;
 /// The start of a line with a signature.
 const SIGNATURE: &str = "\u{2014} ";
-/// The most bytes of a note that is read: a witness adds a line of some hundred bytes.
+/// The most bytes of a note that is read. Each witness adds a line of a few hundred bytes.
 pub const MAX_NOTE_BYTES: usize = 16 * 1024;
 
 /// Size and root of a tree.
@@ -48,7 +48,7 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// The ledger of this key.
+    /// A verifier for the ledger with this key.
     pub fn new(key: PublicKey) -> Self {
         let id: String = key.key_id().to_string().chars().take(32).collect();
         let origin = format!("{ORIGIN}{id}");

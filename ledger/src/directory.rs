@@ -88,7 +88,7 @@ impl LedgerDirectory {
         }
     }
 
-    /// Writes the public key next to the signing key, unless the file exists.
+    /// Writes the public key next to the signing key. An existing file must have the same key.
     fn publish(&self, key: &SigningKey) -> Result<(), Error> {
         let verifier = Verifier::new(key.public());
         let line = format!("{}\n", verifier.to_vkey());
@@ -119,10 +119,10 @@ pub(crate) const GROUP: u64 = 256;
 
 /// How long one process waits for others.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// The most bytes of the write-ahead log when a file is opened.
+/// The size from which a write-ahead log is emptied when its file is opened.
 const MAX_LOG_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The file of rows, without texts of people.
+/// The file of rows, without texts of callers and tools.
 pub(crate) const RECORDS: FileSchema = FileSchema {
     // `TLLR`.
     application_id: 0x544c_4c52,
@@ -143,7 +143,7 @@ CREATE TABLE given (principal BLOB NOT NULL, tool TEXT NOT NULL, id BLOB NOT NUL
     owner: "a ledger's records",
 };
 
-/// The file of texts of people and tools. It may be lost as a whole.
+/// The file of texts of callers and tools. It may be lost as a whole.
 pub(crate) const PAYLOADS: FileSchema = FileSchema {
     // `TLLP`.
     application_id: 0x544c_4c50,

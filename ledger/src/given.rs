@@ -1,5 +1,5 @@
-//! Ids that callers gave their calls: each runs once for a principal and a tool. The transaction of
-//! a call's `started` row also stores the id, if the caller gave one.
+//! Ids that callers gave their calls. A call is refused if its principal has used the id for the
+//! same tool before. The transaction of a call's `started` row also stores the id.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::recorder::{Given, now};
 /// How long an id is known. A host accepts ids that are at most a day old and at most 5 minutes
 /// ahead, so an id is refused for its age before it is forgotten.
 const KNOWN: Duration = Duration::from_hours(25);
-/// The text whose signature by the key becomes the secret below. It can't be confused with a note,
-/// since notes start with an origin.
+/// The text that the ledger's key signs to derive a [`GivenSecret`]. It can't be confused with a
+/// note, since notes start with an origin.
 const DERIVATION: &[u8] = b"toolward ledger v1: the secret of given ids";
 
 /// Hashes principals and inputs, so that the file does not reveal them without the ledger's key.
@@ -24,7 +24,7 @@ pub(crate) struct GivenSecret([u8; 32]);
 
 impl GivenSecret {
     pub(crate) fn of(key: &SigningKey) -> Self {
-        // Ed25519 signatures are deterministic, and this one requires the key.
+        // Ed25519 signatures are deterministic, and only the key's owner can make this one.
         Self(Sha256::digest(key.sign(DERIVATION)).into())
     }
 
@@ -49,7 +49,7 @@ impl GivenSecret {
     }
 }
 
-/// [`Error::Given`] if the id was given before.
+/// Fails with [`Error::Given`] if the id was given before.
 pub(crate) fn check(sql: &Connection, secret: &GivenSecret, given: &Given) -> Result<(), Error> {
     let input: Option<[u8; 32]> = sql
         .prepare_cached("SELECT input FROM given WHERE principal = ?1 AND tool = ?2 AND id = ?3")?

@@ -1,12 +1,12 @@
-//! The record of calls: a row for each call, under a Merkle tree (RFC 6962) that is signed
-//! regularly (C2SP checkpoints). Anyone with a signed checkpoint can detect whether a row was
+//! The record of calls: rows about calls, under a Merkle tree (RFC 6962) that is signed regularly
+//! (C2SP checkpoints). Anyone with a signed checkpoint can detect whether a row below it was
 //! changed, deleted or moved. Texts of callers and tools are in a second file, from which they can
 //! be erased. The book's page about the format describes what the ledger proves against which
 //! attacker.
 //!
 //! A host records through [`Recorder`]; [`Writer`] writes the files, from a separate thread.
 //! [`remote`] puts a socket between recorder and writer, so that the process that runs guests has
-//! neither files nor key. [`Reader`] lists, verifies, proves and exports, [`Maintenance`] signs,
+//! neither files nor key. [`Reader`] lists, verifies, proves and exports; [`Maintenance`] signs,
 //! prunes and erases.
 //!
 //! ```
@@ -26,7 +26,7 @@
 //! };
 //! let writer = Writer::open(LedgerOptions::new(&directory), opened)?;
 //! let entry = Entry::new(Event::Closed(Closed { why: None }));
-//! // On the disk once this returns.
+//! // The row is on the disk once `wait` returns.
 //! writer.append(entry, Durability::Disk).wait()?;
 //! writer.close()?;
 //!

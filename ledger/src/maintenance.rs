@@ -18,8 +18,8 @@ use crate::recorder::content;
 
 /// Groups that are pruned in one transaction.
 const GROUPS_AT_ONCE: u64 = 8;
-/// The longest pause for other writers between two transactions. The pause is as long as the last
-/// transaction took.
+/// The longest pause after a deletion, in which other processes can write. Up to this limit, a
+/// pause is as long as the deletion took.
 const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 /// A ledger with its key, for an operator's changes. Writers may append in the meantime.
@@ -91,12 +91,12 @@ impl Maintenance {
 
     /// Deletes the records of the rows before `before` with their payloads, in whole groups of 256
     /// below the newest checkpoint. Their leaves stay, so that checkpoints and proofs hold. Returns
-    /// the first row that was not pruned.
+    /// the row before which all records are now pruned.
     ///
-    /// Before anything is deleted, a checkpoint signs the row about the pruning. So a row that is
-    /// empty without such a checkpoint was emptied by another program. Then a few groups are
-    /// deleted at a time, so that writers wait only for milliseconds. If pruning is interrupted,
-    /// the next pruning finishes it.
+    /// First, a checkpoint signs the row about the pruning. So a row that is empty without such a
+    /// checkpoint was not emptied by this function. Then a few groups are deleted at a time, so
+    /// that writers wait only for milliseconds. If pruning is interrupted, the next pruning
+    /// finishes it.
     ///
     /// # Errors
     /// Errors of the files.
@@ -129,7 +129,7 @@ impl Maintenance {
     }
 
     /// Deletes the payloads of these groups, then their records. In this order, an interruption
-    /// only leaves records without payloads, which are normal.
+    /// can leave records without payloads, which readers expect, but no payloads without records.
     fn empty(&mut self, groups: Range<u64>) -> Result<(), Error> {
         let rows = groups.start * GROUP..groups.end * GROUP;
         self.payloads.delete(&commitments(&self.records, rows)?)?;
@@ -140,7 +140,8 @@ impl Maintenance {
         Ok(tx.commit()?)
     }
 
-    /// Deletes payloads, and a principal's name. Returns the number of deleted payloads.
+    /// Deletes the chosen payloads; for a principal, also its name. Returns the number of deleted
+    /// payloads.
     ///
     /// # Errors
     /// [`Error::Busy`] also if deleted data is still in the log because others read it: try again.
@@ -160,15 +161,15 @@ impl Maintenance {
         let mut rows = Appending::begin(&mut self.records)?;
         rows.add(self.session, Event::Erased(erased))?;
         rows.commit()?;
-        // This comes last. Otherwise a retry after `Busy` would find nothing to erase, and would
-        // state that in its row.
+        // This comes after the row. Otherwise `Busy` would leave no row, and the row of a retry
+        // would state that nothing was erased.
         self.payloads.truncate_log()?;
         Ok(payloads)
     }
 }
 
-/// Deletes the records of a group. The rows are inserted again, since SQLite merges pages when rows
-/// are deleted, but not when they get shorter.
+/// Deletes the records of a group. The rows are deleted and inserted again without records, since
+/// SQLite merges pages when rows are deleted, but not when they get shorter.
 fn empty(tx: &Transaction<'_>, group: u64) -> Result<(), Error> {
     let first = group * GROUP;
     let range = [integer(first), integer(first + GROUP)];
@@ -197,7 +198,7 @@ fn first_full(sql: &Connection, to: u64) -> Result<Option<u64>, Error> {
     first.map(unsigned).transpose()
 }
 
-/// The payloads of these rows.
+/// The commitments to the payloads of these rows.
 fn commitments(sql: &Connection, rows: Range<u64>) -> Result<Vec<Hash>, Error> {
     let mut statement = sql.prepare_cached(
         "SELECT record FROM entry WHERE seq >= ?1 AND seq < ?2 AND record IS NOT NULL",

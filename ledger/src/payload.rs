@@ -1,8 +1,9 @@
 //! Payloads: bytes that callers, guests and servers made, and the names of principals. They are in
-//! a separate file, from which they can be deleted. Records contain at most commitments to them.
+//! a separate file, from which they can be deleted. A record has only the size of a payload, a
+//! commitment to it if it is kept, and a random id for a principal.
 //!
-//! A commitment is salted with 32 random bytes that are deleted with the payload. Afterwards
-//! nothing can be guessed from the commitment.
+//! A commitment is salted with 32 random bytes that are deleted with the payload. Without the salt,
+//! a guess of the payload can't be checked against the commitment.
 
 #[cfg(feature = "sqlite")]
 mod room;
@@ -87,7 +88,7 @@ impl Keep {
         }
     }
 
-    /// The setting that keeps such a payload and otherwise the least.
+    /// The setting that keeps such a payload and the fewest others.
     pub fn least(kind: PayloadKind, matters: bool) -> Self {
         let all = [Self::Asked, Self::Inputs];
         let keeps = all.into_iter().find(|keep| keep.keeps(kind, matters));
@@ -103,7 +104,8 @@ pub struct PayloadLimits {
     pub age: Duration,
     /// The most bytes of one payload. Larger ones are neither kept nor hashed.
     pub each: usize,
-    /// The most bytes of all payloads together. Beyond it, the oldest are deleted.
+    /// The most bytes of all payloads together. Beyond it, the oldest payloads of the principals
+    /// that hold most are deleted.
     pub total: u64,
 }
 

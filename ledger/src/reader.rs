@@ -111,8 +111,8 @@ impl Reader {
         &self.verifier
     }
 
-    /// Whether the newest rows could not be read, because the disk is full or the folder can't be
-    /// written.
+    /// Whether the newest rows may be missing: a log could not be read, because the disk is full or
+    /// the folder can't be written.
     pub fn log_unread(&self) -> bool {
         self.log_unread
     }
@@ -128,7 +128,7 @@ impl Reader {
     /// A row.
     ///
     /// # Errors
-    /// [`Error::NoRow`].
+    /// [`Error::NoRow`]; errors of the file.
     pub fn row(&self, seq: u64) -> Result<Row, Error> {
         let found = self.rows(seq, seq.saturating_add(1))?.pop();
         found.ok_or_else(|| Error::NoRow(seq.to_string().into()))
@@ -162,7 +162,8 @@ impl Reader {
         Ok(crate::append::newest(&self.records, u64::MAX)?.map(|(_, note, _)| note))
     }
 
-    /// A payload by its commitment; `None` if it is not kept or was erased.
+    /// A payload by its commitment; `None` if it is not kept, was deleted, or if the file of
+    /// payloads is missing or damaged.
     ///
     /// # Errors
     /// [`Error::Differs`] if the payload does not match the commitment.
@@ -189,7 +190,7 @@ impl Reader {
         }
     }
 
-    /// The name behind a person's id; `None` if it was erased.
+    /// The name behind a person's id; `None` if the id is unknown or its name was erased.
     ///
     /// # Errors
     /// Errors of the file.
@@ -203,7 +204,7 @@ impl Reader {
         Ok(name.optional()?)
     }
 
-    /// Calls `each` with the leaves from `from` up to `to`, in order. No leaf may be missing.
+    /// Calls `each` with the leaves from `from` up to `to`, in order. Fails if a leaf is missing.
     fn leaves(&self, from: u64, to: u64, mut each: impl FnMut(Hash)) -> Result<(), Error> {
         let mut rows = self
             .records

@@ -1,8 +1,8 @@
 //! Records: one line of JSON each, in the canonical form of RFC 8785. This module does no I/O.
 //!
 //! Keys and values are ASCII, numbers are integers, and a line has at most 4 KiB: if lists make it
-//! longer, their ends are left out and counted (`cut`). A line is accepted only if it is exactly
-//! the line that this module would write.
+//! longer, their ends are left out and counted (`cut`). [`Record::parse`] accepts only a line that
+//! is exactly the one that this module would write.
 
 mod kinds;
 mod names;
@@ -31,7 +31,7 @@ const LINE_CAPACITY_BYTES: usize = 1000;
 /// The version of the records.
 const FORMAT: u8 = 1;
 
-/// Why something is not a record, or may not be in one. It does not show what was found.
+/// Why a line is not a record, or a value may not be in one. It does not contain the rejected text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// A name of another form.
@@ -43,12 +43,12 @@ pub enum RecordError {
     /// The line is not a record of any kind.
     #[error("not a record")]
     Kind,
-    /// The line is not what its kind has, or another form of it.
+    /// The line does not have the fields of its kind, or is not in canonical form.
     #[error("not a record of the kind `{kind}` (column {column})")]
     Grammar {
         /// The kind that it names.
         kind: &'static str,
-        /// Where it differs, from 1; 0 where it is only another form.
+        /// The column of the difference, from 1; 0 if only the form is not canonical.
         column: usize,
     },
 }
@@ -163,7 +163,8 @@ fn stated_kind(line: &[u8]) -> Option<&str> {
     std::str::from_utf8(kind.get(start + 1..)?).ok()
 }
 
-/// Serialising fails only for maps with keys that are not text, and records have no such maps.
+/// Serialises a line. This would fail only for maps with keys that are not text, and records have
+/// no such maps.
 fn line<B: Serialize>(line: &Line<'_, B>) -> Vec<u8> {
     json::write(Vec::with_capacity(LINE_CAPACITY_BYTES), line).unwrap_or_default()
 }
@@ -317,8 +318,8 @@ impl Event {
     }
 }
 
-/// Shortens a record that would be too long: the longest list loses its second half, and a field
-/// counts the removed entries.
+/// A list of a record, which loses its second half if the record is too long and no list is longer.
+/// `halve` returns the number of removed entries.
 trait Shorten {
     fn entries(&self) -> usize;
     fn halve(&mut self) -> usize;

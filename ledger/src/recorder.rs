@@ -23,7 +23,7 @@ use crate::record::{Code, Content, Event, Hash, Hex, Invocation, Number, Session
 pub enum Durability {
     /// Once the row is on the disk.
     Disk,
-    /// Once the row is in the queue. It is written within 20 ms.
+    /// Once the row is in the queue. It is usually written within 20 ms.
     Queued,
 }
 
@@ -33,14 +33,15 @@ pub trait Recorder: Send + Sync {
     /// enters the queue only once the answer is awaited.
     fn append(&self, entry: Entry, durability: Durability) -> Pending;
 
-    /// Waits until all entries that were appended before are on the disk.
+    /// Answers once all entries that were appended before are on the disk.
     fn flush(&self) -> Pending;
 
     /// Answers with [`Error::Given`] if the id was given before, by this principal for this tool.
     fn given(&self, given: Given) -> Pending;
 
-    /// The most bytes of a payload that is kept; 0 if no payload is kept. `matters` is
-    /// [`Entry::matters`]. For a longer payload, give only the size ([`Entry::size`]).
+    /// The most bytes of a payload of this kind that is kept; 0 if no such payload is kept.
+    /// `matters` is [`Entry::matters`]. For a longer payload, give only the size
+    /// ([`Entry::size`]).
     fn keeps(&self, kind: PayloadKind, matters: bool) -> usize {
         let _ = (kind, matters);
         usize::MAX
@@ -92,7 +93,7 @@ impl Pending {
         self.wait_until(None).unwrap_or(Err(Error::Closed))
     }
 
-    /// `None` if the answer does not come before `until`.
+    /// Blocks the thread until the answer comes; returns `None` if it does not come before `until`.
     pub(crate) fn wait_until(self, until: Option<Instant>) -> Option<Result<(), Error>> {
         if let Self(Inner::Ready(answer)) = self {
             return Some(answer.unwrap_or(Err(Error::Closed)));
@@ -158,7 +159,7 @@ pub(crate) fn channel() -> (AnswerSender, Pending) {
 /// A placeholder for the session of a record, which the writer fills in.
 pub(crate) const NO_SESSION: Session = Hex([0; 16]);
 
-/// An event to record, with its payloads, to which the record only commits.
+/// An event to record, and its payloads. The record has only their sizes and commitments.
 ///
 /// The writer fills in the person, as a random id, and the commitments. It overwrites the event's
 /// own values of these fields.
@@ -193,7 +194,7 @@ impl Entry {
         &self.event
     }
 
-    /// When it happened, in microseconds since 1970.
+    /// Sets when it happened, in microseconds since 1970.
     #[must_use]
     pub fn at(mut self, at: Number) -> Self {
         self.at = at;
@@ -208,7 +209,7 @@ impl Entry {
     }
 
     /// Adds a payload. It is kept if the ledger keeps such payloads. The record has its size in any
-    /// case.
+    /// case. Does nothing if the event has no field for the payload.
     #[must_use]
     pub fn payload(mut self, kind: PayloadKind, bytes: Vec<u8>) -> Self {
         self = self.size(kind, bytes.len() as u64);
@@ -237,15 +238,16 @@ impl Entry {
         self
     }
 
-    /// Sets the id that the caller gave the call. A start is refused if the id was given before.
-    /// The end of a call that did not run frees its id.
+    /// Sets the id that the caller gave the call. A start is refused if the id was given before. An
+    /// end frees the id, so set it there only if the call did not run.
     #[must_use]
     pub fn given(mut self, given: Given) -> Self {
         self.given = Some(given);
         self
     }
 
-    /// The entry that revokes a start, if the start is written after its caller gave up.
+    /// The entry that revokes this start, for use if the start is written after its caller gave up;
+    /// `None` if the entry is not a start.
     #[cfg(feature = "sqlite")]
     pub(crate) fn not_dispatched(&self) -> Option<Self> {
         let Event::Started(body) = &self.event else {

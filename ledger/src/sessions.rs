@@ -23,7 +23,8 @@ pub(crate) struct Own {
     _lock: File,
 }
 
-/// The session of a process that is gone. Only this process may end it, while the lock is held.
+/// The session of a process that is gone. While this process holds the lock, no other process ends
+/// the session. There is no lock if the session's file is missing.
 pub(crate) struct Dead {
     id: Session,
     path: PathBuf,
@@ -55,7 +56,8 @@ impl Own {
         }
     }
 
-    /// Ends the session in good order. Calls that are still unfinished belong to no session.
+    /// Ends the session in good order, by removing its file. The next session abandons calls that
+    /// are still unfinished.
     pub(crate) fn end(self) {
         let _ = std::fs::remove_file(&self.path);
     }

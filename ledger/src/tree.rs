@@ -52,7 +52,7 @@ impl Edge {
         })
     }
 
-    /// The roots, one after the other.
+    /// The roots, concatenated.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.roots.iter().flat_map(|root| root.0).collect()
     }
@@ -115,8 +115,8 @@ pub fn inclusion_ranges(index: u64, size: u64) -> Vec<Range<u64>> {
     ranges
 }
 
-/// The ranges of leaves whose roots prove that the tree of `size` leaves starts with the tree of `old` leaves, in
-/// the order of the proof. Empty if `old` is 0, `size` or more.
+/// The ranges of leaves whose roots prove that the tree of `size` leaves starts with the tree of
+/// `old` leaves, in the order of the proof. Empty if `old` is 0, or at least `size`.
 pub fn consistency_ranges(old: u64, size: u64) -> Vec<Range<u64>> {
     let mut ranges = Vec::new();
     if old == 0 || old >= size {
@@ -143,7 +143,7 @@ pub fn consistency_ranges(old: u64, size: u64) -> Vec<Range<u64>> {
     ranges
 }
 
-/// The largest power of two below `size`, which is at least 2.
+/// The largest power of two below `size`. `size` must be at least 2.
 pub(crate) fn split(size: u64) -> u64 {
     match size.checked_next_power_of_two() {
         Some(next) => next / 2,
@@ -166,8 +166,8 @@ pub fn verify_inclusion(leaf: &Hash, index: u64, size: u64, proof: &[Hash], root
     fits && found == *root
 }
 
-/// Climbs to the root from a node; `last` is the last node of the same level. `step` gets each hash of the proof, and
-/// whether it is on the left. Returns whether the proof leads to the root.
+/// Climbs to the root from a node; `last` is the last node of the same level. `step` gets each hash
+/// of the proof, and whether it is on the left. Returns whether the proof leads to the root.
 fn climb<'p>(
     mut node: u64,
     mut last: u64,

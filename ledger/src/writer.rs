@@ -41,8 +41,9 @@ pub struct LedgerOptions {
     /// A file to which each checkpoint is appended.
     #[serde(skip)]
     pub checkpoints: Option<PathBuf>,
-    /// The most bytes of the file of records. From 90 % on, rows that are not awaited are counted instead; from
-    /// 95 % on, only the rows of ended calls are written.
+    /// The most bytes of the file of records. From 80 % on, only the rows of ended calls are
+    /// written for a principal that has written too much. From 90 % on, rows that are not awaited
+    /// are counted instead. From 95 % on, only awaited rows of ended calls are written.
     pub max_bytes: u64,
     /// Rows after which a checkpoint is made.
     pub checkpoint_rows: u64,
@@ -51,7 +52,7 @@ pub struct LedgerOptions {
 }
 
 impl LedgerOptions {
-    /// The defaults: 10 GiB, a checkpoint each 4,096 rows and 10 minutes, and the defaults of
+    /// The defaults: 10 GiB, a checkpoint after 4,096 rows or 10 minutes, and the defaults of
     /// [`Keep`] and [`PayloadLimits`] for payloads.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
@@ -91,7 +92,7 @@ impl Writer {
         Self::open_gathering(options, opened, Gather::For(GATHER))
     }
 
-    /// [`Writer::open`], with rows that are not awaited gathered by `gather`.
+    /// Like [`Writer::open`]. `gather` is how long rows that are not awaited are gathered.
     pub(crate) fn open_gathering(
         options: LedgerOptions,
         opened: Opened,
@@ -194,7 +195,7 @@ struct CloseOnDrop(Arc<Queue>);
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.close(None);
-        // Drops the unwritten rows, which answers their callers.
+        // Dropping the unwritten rows answers their callers with an error.
         drop(self.0.take(std::time::Instant::now()));
     }
 }
@@ -202,7 +203,7 @@ impl Drop for CloseOnDrop {
 /// The most rows that are remembered. A call has at most two, so they cover the last 32 calls.
 pub(crate) const MAX_ROWS: usize = 64;
 
-/// The rows that a session wrote of its latest calls, without nested calls.
+/// The rows that a session wrote about its latest calls, without nested calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WrittenRows {

@@ -63,7 +63,7 @@ impl From<&Approval> for ApprovalClass {
 /// The longest name, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// The most tables of a policy, and entries of a list.
+/// The most approval policies of a policy, and the most entries of a list.
 const MAX_ENTRIES: usize = 1024;
 
 /// An approval policy: when a person is asked about the tools that refer to it.
@@ -146,7 +146,7 @@ impl fmt::Display for PolicyReference {
     }
 }
 
-/// Checks all tables of a policy.
+/// Checks all approval policies of a policy.
 pub(crate) fn check(approvals: &[ApprovalPolicy]) -> Result<(), PolicyError> {
     if approvals.len() > MAX_ENTRIES {
         return Err(too_many("tables", approvals.len()));
@@ -162,7 +162,7 @@ pub(crate) fn check(approvals: &[ApprovalPolicy]) -> Result<(), PolicyError> {
     Ok(())
 }
 
-/// Checks one table.
+/// Checks one approval policy.
 pub(crate) fn check_one(one: &ApprovalPolicy) -> Result<(), PolicyError> {
     name(&one.name)?;
     for (key, found) in [
@@ -187,7 +187,7 @@ fn too_many(what: &str, found: usize) -> PolicyError {
     error::TOO_LARGE.error(message)
 }
 
-/// Checks a name, which is compared with contracts letter by letter.
+/// Checks a name, which must equal the name in contracts letter by letter.
 fn name(text: &str) -> Result<(), PolicyError> {
     let fits = (1..=MAX_NAME_BYTES).contains(&text.len());
     if fits

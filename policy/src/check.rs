@@ -122,9 +122,9 @@ fn each<'t, T: 't>(
     })
 }
 
-/// Checks that workspaces do not overlap: two workspaces in the same place would make each of them
-/// wider than it looks. Only names are compared here; the host compares the directories behind
-/// them.
+/// Checks that workspaces do not overlap, unless both are `shared`: two workspaces in the same
+/// place would make each of them wider than it looks. This compares paths as text; the host
+/// compares the directories behind them.
 fn disjoint(workspaces: &[Workspace]) -> Checked {
     let mut sorted: Vec<(usize, &Workspace)> = workspaces.iter().enumerate().collect();
     sorted.sort_by(|(_, a), (_, b)| a.directory.cmp(&b.directory));
@@ -282,8 +282,8 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
     rule.host_terms.check()
 }
 
-/// Checks a rule with an action. It covers tools without naming them, so it may only grant
-/// capabilities.
+/// Checks a rule with an action. Such a rule covers tools without naming them, so it may grant
+/// capabilities and nothing else.
 fn action(rule: &Rule) -> Result<(), PolicyError> {
     let Some(action) = &rule.action else {
         return Ok(());
@@ -308,10 +308,11 @@ fn deny(rule: &DenyRule) -> Result<(), PolicyError> {
     }
 }
 
-/// Refuses invalid classes, and known classes, which are granted by capability.
+/// Refuses invalid classes, and known classes, which are granted by capability. Accepts a known
+/// class if words are not scopes of it, since `workspace:metadata` counts as an unknown class.
 fn unknown_class(class: &str) -> Result<(), PolicyError> {
     let read = Capability::parse(&format!("{class}:*"));
-    // Some words are not valid scopes of a known class.
+    // `Some` for a known class of which `word` is not a scope.
     let words = Capability::of_no_scope(&format!("{class}:word"));
     let unknown = |one: Capability| matches!(one.class(), Class::Other(name) if name == class);
     if read.is_ok_and(unknown) || words.is_some() {

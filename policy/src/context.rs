@@ -1,5 +1,5 @@
 //! `[[context]]`: the state that an operator gives to tools whose contract has a `contextSchema`. A
-//! tool that requires a context but is given none is blocked.
+//! tool that requires a context but is given none is blocked, except for callers that bring one.
 
 pub(crate) mod rule;
 
@@ -38,7 +38,7 @@ impl fmt::Debug for GivenContext {
 /// The contexts of one tool with one driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contexts {
-    /// By principal.
+    /// The contexts for single principals, the most specific first.
     by_principal: Vec<(Option<String>, Result<GivenContext, ContextLack>)>,
     otherwise: Result<GivenContext, ContextLack>,
 }
@@ -96,7 +96,8 @@ impl Contexts {
         }
     }
 
-    /// Why no call has a context, so that the tool is blocked; `None` if calls can have one.
+    /// Why no call has a context, so that the tool is blocked; `None` if the calls of some
+    /// principal have one.
     pub fn lack(&self) -> Option<&ContextLack> {
         let otherwise = self.otherwise.as_ref().err()?;
         let named = self.by_principal.iter().map(|(_, given)| given.as_ref());
@@ -150,7 +151,8 @@ fn composed(rule: &ContextRule, schema: &Schema) -> Result<GivenContext, Context
     }
 }
 
-/// A text in the type that the schema requires: parsed as JSON, unless the schema allows a string.
+/// A text in the type that the schema requires: parsed as JSON, unless the schema allows a string
+/// or the text is not JSON.
 fn typed(text: &str, schema: &Schema, name: &str) -> Value {
     let property = schema
         .value()

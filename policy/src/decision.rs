@@ -83,7 +83,7 @@ pub struct Allowed {
     pub effects: Effects,
     /// The effects of the call itself, without the tools that it reaches.
     pub own_effects: Effects,
-    /// The parts that the tool is served without, if a rule has `partial`; `None` if it gets
+    /// The granted and the left-out parts, if a rule has `partial`; `None` if the tool gets
     /// everything that is declared.
     pub partial: Option<Partial>,
     /// The strictest approval class of contract, reachable tools, defaults and
@@ -250,7 +250,7 @@ impl Hints {
         let writes = effects.writes || effects.risk >= WRITES_RISK;
         let outside = effects.network || effects.risk >= EXTERNAL_RISK;
         let reads_only = !writes && !outside && !effects.secrets;
-        // Idempotence is only a claim, too.
+        // Idempotence is the publisher's claim.
         let idempotent = contract.idempotent && (!writes || confirmed.idempotent);
         let additive = confirmed.additive
             && effects.risk < IRREVERSIBLE_RISK

@@ -116,7 +116,8 @@ pub enum Why {
     /// Its `[[secret]]` has no origin, and no rule reveals it.
     #[error("its [[secret]] has no origin, and no rule reveals it")]
     SecretNotUsable,
-    /// Its `[[secret]]` allows only other places or methods than the driver's request uses.
+    /// Its `[[secret]]` does not allow the place, destination or method that the driver's request
+    /// uses.
     #[error("{0}: change the [[secret]] if you trust the request")]
     SecretMisfit(SecretMisfit),
     /// Its `[[workspace]]`, `[[secret]]` or `[[service]]` has values for the operator to replace.
@@ -148,7 +149,7 @@ impl Why {
         )
     }
 
-    /// Whether a rule can be among these lines.
+    /// Whether a rule is among the lines that can help.
     pub(crate) fn rule_helps(&self) -> bool {
         self.lines_help() && !matches!(self, Self::NoWorkspace | Self::NoSecret | Self::NoService)
     }
@@ -242,7 +243,7 @@ pub enum ExecWhy {
 /// A program that may not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExecLack {
-    /// Why.
+    /// Why it may not run.
     pub why: ExecWhy,
     /// The program, as named in the document.
     pub command: String,

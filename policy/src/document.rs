@@ -1,5 +1,5 @@
 //! `[[document]]`: the prompts and resources of bundles that clients can see, and the names that
-//! these may choose. Tools are shown by grants instead.
+//! prompts and resources may have instead of their ids. Tools are shown by grants instead.
 
 use std::fmt;
 

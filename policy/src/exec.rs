@@ -98,7 +98,7 @@ fn fitting<'a>(
     Ok(rule)
 }
 
-/// Checks that the table grants each declared capability, which a rule has granted already.
+/// Checks that the table grants each declared capability, which a rule must grant as well.
 fn capabilities(
     view: &PolicyView<'_>,
     evaluated: &[Evaluated<'_>],

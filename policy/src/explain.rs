@@ -1,5 +1,5 @@
-//! Explains a decision: shows each declaration next to the rules that grant it, the grant, or why
-//! it is not granted. As values for programs, and as text for people.
+//! Explains a decision, as values for programs and as text for people: shows each declaration next
+//! to the rules that grant it, the grant, or why it is not granted.
 
 use std::fmt;
 

@@ -107,8 +107,8 @@ fn implied(capability: &Capability, mutates: &CapabilitySet) -> bool {
     *capability.class() != Class::Secret && mutates.covers_one(capability)
 }
 
-/// The most parts of a declaration for which covered parts are left out. Leaving them out only
-/// saves rows, and a hostile declaration has thousands of parts.
+/// Up to this many parts, parts that another part covers are left out. This only saves rows, and
+/// would take too long for a hostile declaration with thousands of parts.
 const MAX_TIDIED_PARTS: usize = 256;
 
 /// The required parts of a capability, given the driver's egress.
@@ -143,7 +143,7 @@ pub struct Machine {
 pub struct UnusableDirectory {
     /// The directory, as named in the policy.
     pub directory: PathBuf,
-    /// The stable code of the problem: `workspace-missing`.
+    /// The stable code of the problem, such as `workspace-missing`.
     pub code: &'static str,
     /// The problem, as text for people.
     pub problem: String,
@@ -152,8 +152,8 @@ pub struct UnusableDirectory {
 }
 
 impl Machine {
-    /// A machine whose workspaces are all usable. `os` and `arch` are as in [`std::env::consts`]; `memory_bytes` is
-    /// the most that one call may have.
+    /// A machine whose workspaces are all usable. `os` and `arch` are as in [`std::env::consts`];
+    /// `memory_bytes` is the most memory that one call may have.
     pub fn new(os: &str, arch: &str, memory_bytes: u64) -> Self {
         Self {
             os: os.to_owned(),

@@ -15,8 +15,8 @@ use crate::error::{self, PolicyError, Refuse as _};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Publisher(Arc<str>);
 
-/// The digits of a key id after `key:`, by which the trust store names such a publisher. All digits
-/// are needed, since a short prefix can be forged by generating keys.
+/// The number of digits of a key id after `key:`. All of them are needed, since a key with the same
+/// first digits can be found by generating keys.
 const KEY_ID_DIGITS: usize = 64;
 /// The most bytes of the directory of `dev:`.
 const MAX_DEV_BYTES: usize = 4096;

@@ -28,12 +28,14 @@ impl Policy {
     ///   most the same;
     /// * each earlier grant that requires more approval, or ends a call at a violation, is kept,
     ///   and so is each deny. If any grant has `partial`, all earlier grants are kept;
-    /// * its workspaces, secrets, programs, documents and approvals were in the earlier policy; and
-    ///   its contexts, services and shares are exactly the earlier ones, since without one of these
+    /// * its workspaces, secrets, programs, documents and approvals were in the earlier policy,
+    ///   apart from lower limits of a workspace, and no workspace takes over the path of a removed
+    ///   one;
+    /// * its contexts, services and shares are exactly the earlier ones, since without one of these
     ///   a tool may get another in its place;
     /// * the earlier `[resolve]` accepts every driver that its `[resolve]` accepts;
-    /// * no number of `[limits]` is higher or left to the host, no default is weaker, and no
-    ///   other CA file is trusted.
+    /// * no number of `[limits]` is higher or set in only one of the policies, no default is
+    ///   weaker, and no other CA file is trusted.
     ///
     /// # Errors
     /// The first part that is, or may be, wider.
@@ -106,8 +108,9 @@ impl Policy {
         }
     }
 
-    /// If a rule has `partial`, a tool that loses a grant may be served without the lost part. So a
-    /// tool that was blocked, or that needed approval, may run.
+    /// Checks that all earlier grants are kept if a rule has `partial`. Otherwise a tool that loses
+    /// a grant may be served without the lost part, and so run although it was blocked, or needed
+    /// approval, before.
     fn partial_narrows(&self, earlier: &Self) -> Result<(), Wider> {
         let is_there = |rule: &Rule| self.grants().any(|known| known == rule);
         if !self.grants().any(|rule| rule.partial) {

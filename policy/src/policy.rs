@@ -56,12 +56,12 @@ impl Policy {
         &self.tables
     }
 
-    /// The grants with their names, in order.
+    /// The grants, in order.
     pub fn grants(&self) -> impl Iterator<Item = &Rule> {
         self.grants.iter().map(|placed| &placed.rule)
     }
 
-    /// The grants that match none of these contracts, in order.
+    /// The names of the grants that match none of these contracts, in order.
     pub fn unmatched_grants<'p>(
         &'p self,
         contracts: &'p [Contract<'p>],

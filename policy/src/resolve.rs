@@ -133,8 +133,8 @@ impl ResolveTable {
         }
     }
 
-    /// Checks that `earlier` accepts every driver that this table accepts. The error names the key
-    /// that accepts more.
+    /// Checks that `earlier` accepts every driver that this table accepts, and has `fallback` if
+    /// this table has it. The error names the key that accepts more.
     pub(crate) fn narrows(&self, earlier: &Self) -> Result<(), &'static str> {
         let denied = |tag| self.denied_tags.contains(tag);
         if !earlier.denied_tags.iter().all(denied) {

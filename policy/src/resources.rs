@@ -1,4 +1,4 @@
-//! The tables that name what tools use: workspaces, secrets, services, shared buckets; and reads
+//! The tables for the resources of tools: workspaces, secrets, services, shared buckets. Also reads
 //! the names in these tables and in rules.
 
 use std::path::PathBuf;
@@ -76,7 +76,7 @@ impl Workspace {
 pub enum SecretSource {
     /// An environment variable of the host.
     Env(String),
-    /// A file, as written; the path is relative to the policy's file.
+    /// A file. A relative path starts at the directory of the policy's file.
     File(String),
     /// The publisher's store, where tools with `mutates: secret:…` put it.
     #[default]

@@ -32,8 +32,8 @@ pub struct ToolRoutes<'a> {
 }
 
 impl ToolRoutes<'_> {
-    /// Whether no driver serves the contract, only because of the region that the policy requires.
-    /// Considers the drivers of its own publisher and the drivers that are bound to it.
+    /// Whether the region that the policy requires is the only reason why no driver serves the
+    /// contract. Ignores other publishers' drivers that no rule binds to it.
     pub fn lacks_only_region(&self) -> bool {
         let mut candidates = self
             .rejected
@@ -61,7 +61,7 @@ pub struct Route<'a> {
     pub decision: Decision,
     /// Whether it may take over a call after another driver of the contract failed.
     pub takes_over: bool,
-    /// Whether calls may fall from and to it although the change may then be made twice.
+    /// Whether a failed call may move from it or to it although a change may then be made twice.
     pub repeats: bool,
     /// Routes with the same number have the same publisher, and are ordered only by their ids.
     pub tie: usize,
@@ -181,7 +181,8 @@ fn unique(
 }
 
 impl Route<'_> {
-    /// The decision with the reasons for it. `policy` and `machine` must be the ones used to make the route.
+    /// The decision with the reasons for it. `policy` and `machine` must be the ones used to make
+    /// the route.
     pub fn explain(&self, policy: &Policy, machine: &Machine) -> Explanation {
         let request = DecisionContext {
             reachable: self.reach.effects,

@@ -113,7 +113,7 @@ fn literal(segment: &Template) -> Option<&str> {
     }
 }
 
-/// The path in the form of DRIVER.md.
+/// The path as text, with `…` for each placeholder.
 fn written(segments: &[Template]) -> String {
     let mut path = String::new();
     for segment in segments {

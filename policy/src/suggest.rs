@@ -87,7 +87,8 @@ pub struct Choices {
     /// The source and destination of each secret, by its publisher and name. The publisher may be
     /// left out if the lines have no secret of this name of another publisher.
     pub secrets: BTreeMap<(Option<String>, String), SecretChoice>,
-    /// The hosts of the services, each with the service's name, which may be left out if the lines have one service.
+    /// The hosts of the services, each with the name of its service. The name may be left out if
+    /// the lines have one service.
     pub hosts: Vec<(Option<String>, String)>,
     /// Private addresses that the hosts of the grants may have.
     pub addresses: Vec<String>,
@@ -159,7 +160,7 @@ pub enum OpenChoice {
         /// The hosts that the driver declares.
         egress: BTreeSet<String>,
     },
-    /// Whole tables of a program or a context, which the operator must write.
+    /// Tables of a program or a context, in which the operator must replace values.
     Tables,
 }
 

@@ -16,7 +16,7 @@ pub(crate) const PROTOCOL: u32 = 3;
 /// The most bytes of a [`Start`], which has all `[[exec]]` tables of a policy.
 const START_BYTES: usize = 64 << 20;
 
-/// The most bytes of a message without a [`Start`], an input or an output.
+/// The most bytes of a message that is not a [`Start`], without its input or output.
 const SMALL: usize = 64 << 10;
 
 /// The most bytes that are kept of a program's standard error. The last bytes are kept.

@@ -23,7 +23,8 @@ use toolward_confine::program_profile;
 /// How often a run is checked for cancellation.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The time for a runner to become its program. It must link the whole command first.
+/// The time for a runner to become its program. First the system must load and link the runner's
+/// own program.
 const STARTING: Duration = Duration::from_secs(20);
 
 /// The most bytes of a runner's message.

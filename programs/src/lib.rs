@@ -60,8 +60,8 @@ pub struct ExecCommand {
     pub runner: Vec<OsString>,
 }
 
-/// A connection to a broker that runs the programs of a policy. Cheap to clone; dropping the last clone ends
-/// the broker, and with it all programs.
+/// A connection to a broker that runs the programs of a policy. Cheap to clone; dropping the last
+/// clone ends the broker, and with it all programs.
 ///
 /// ```no_run
 /// use toolward_host::Host;
@@ -100,9 +100,9 @@ struct Inner {
 }
 
 impl ExecBroker {
-    /// Starts a broker with the `[[exec]]` tables of a policy. Files of secrets are relative to
-    /// `base`. Variables are read now, through `environment`. Call it before any guest runs and
-    /// before the process confines itself.
+    /// Starts a broker with the `[[exec]]` tables of a policy. Relative paths of secrets' files
+    /// start at `base`. Variables are read now, through `environment`. Call this before any guest
+    /// runs and before the process confines itself.
     ///
     /// # Errors
     ///
@@ -167,9 +167,9 @@ impl ExecBroker {
         inner.link.run(line, Some(input)).await
     }
 
-    /// Checks that the program of a table can be started. Its runner confines itself like for a
-    /// call, and the kernel loads the program, which ends before its first instruction. Its secrets
-    /// are not read.
+    /// Checks that the program of a table can be started. A runner confines itself as for a call,
+    /// and the kernel loads the program, which ends before its first instruction. The table's
+    /// secrets are not read.
     ///
     /// # Errors
     ///

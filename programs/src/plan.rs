@@ -125,7 +125,7 @@ pub(crate) fn receive(from: &mut (impl Read + AsFd)) -> io::Result<(Plan, Files<
 /// The byte with which a runner reports that it will not outlive its broker.
 pub(crate) const READY: u8 = b'r';
 
-/// Reports this to the broker.
+/// Reports to the broker that the runner is ready.
 pub(crate) fn ready(to: &mut impl Write) -> io::Result<()> {
     to.write_all(&[READY])
 }

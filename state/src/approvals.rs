@@ -23,8 +23,8 @@ pub type ApprovalKey = [u8; 32];
 /// The decisions of people about calls. All components that ask people share this state: a
 /// terminal, a server's clients, an application.
 pub trait Approvals: Send + Sync {
-    /// Opens a question that times out at `until`, unless the tool is backed off, or too many questions are open. A
-    /// denial of `also` counts, too.
+    /// Opens a question that times out at `until`, unless its tool or the tool `also` is backed off
+    /// after a denial, or too many questions are open.
     ///
     /// Repeating the operation opens the question only once.
     ///
@@ -98,11 +98,13 @@ pub struct QuestionId {
 pub enum Opening {
     /// The question is open.
     Open(QuestionWatch),
-    /// A person denied the tool; the backoff lasts this long.
+    /// A person denied the tool; the backoff still lasts this long.
     Paused(Duration),
-    /// [`MAX_QUESTIONS_PER_TOOL`] is reached; the longest time until a question is allowed again.
+    /// [`MAX_QUESTIONS_PER_TOOL`] is reached. A question is allowed again after this time at the
+    /// latest.
     FullForTool(Duration),
-    /// [`MAX_QUESTIONS`], or a limit on the questions of all principals, is reached.
+    /// [`MAX_QUESTIONS`], or a limit on the questions of all principals, is reached. A question is
+    /// allowed again after this time at the latest.
     Full(Duration),
 }
 
@@ -111,8 +113,8 @@ pub enum Opening {
 pub enum PersonsAnswer {
     /// The person approved.
     Approved,
-    /// The person denied. A question that was withdrawn from the person unanswered counts as
-    /// denied.
+    /// The person denied. The asking component also reports this if it takes back a question that
+    /// the person was shown but did not answer.
     Denied,
     /// The person did not answer, and the question is closed.
     None,
@@ -143,7 +145,8 @@ impl QuestionWatch {
         Self(sender.subscribe())
     }
 
-    /// Waits until another question about the tool was denied.
+    /// Waits until another question about the tool was denied. Waits forever if the question is
+    /// closed before.
     pub async fn withdrawn(&mut self) {
         if self.0.wait_for(|withdrawn| *withdrawn).await.is_err() {
             // The question was closed.

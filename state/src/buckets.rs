@@ -8,14 +8,15 @@ use crate::error::Error;
 /// The buckets of tools. Another component decides who may open which bucket.
 ///
 /// An operation is done as a whole, or fails and changes nothing, unless it ends with
-/// [`Error::Unknown`]. In that case, all operations except increments can be repeated safely. All
-/// later reads see a change that has returned.
+/// [`Error::Unknown`]. In that case, all operations except increments can be repeated safely. After
+/// a change has returned, all reads see it.
 pub trait Buckets: Send + Sync {
     /// Does `operation` on a bucket. A bucket is created with its first key.
     ///
     /// # Errors
     ///
-    /// [`Error`]: if the bucket's limits or its user's access forbid it, the deadline passes, or the store fails.
+    /// [`Error`] if the bucket's limits or its user's access forbid the operation, the deadline
+    /// passes, or the store fails.
     fn operate(
         &self,
         bucket: BucketScope,
@@ -49,7 +50,8 @@ pub enum Access {
     Write,
 }
 
-/// The limits of one bucket. Keys are counted in bytes of UTF-8; the size of a bucket is the sum of its keys and values.
+/// The limits of one bucket. Keys are counted in bytes of UTF-8. The size of a bucket is the sum of
+/// its keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The most bytes of a key.
@@ -60,8 +62,7 @@ pub struct Limits {
     pub bucket_keys: u64,
     /// The most bytes in the bucket.
     pub bucket_bytes: u64,
-    /// The most buckets of one publisher and principal that are not empty. Applies if a publisher
-    /// may choose names freely.
+    /// The most buckets of one publisher and principal that are not empty.
     pub buckets: u64,
     /// The most keys of one operation on many keys.
     pub batch_keys: u64,
@@ -164,14 +165,15 @@ pub enum BucketReply {
         /// Where the next page starts; `None` after the last page.
         cursor: Option<u64>,
     },
-    /// The keys that have values, with their values.
+    /// Each requested key with its value, in the order of the request; `None` for a key without a
+    /// value.
     Values(Vec<Option<(String, Vec<u8>)>>),
     /// The sum.
     Number(u64),
 }
 
 impl BucketReply {
-    /// The bytes of keys and values that the reply moves from the store.
+    /// The bytes of values and listed keys that the reply moves from the store.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Done | Self::Exists(_) | Self::Number(_) => 0,

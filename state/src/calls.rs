@@ -14,7 +14,7 @@ pub const MAX_REPLY_BYTES: u64 = 4 << 20;
 /// A BLAKE3 digest.
 pub type CallDigest = [u8; 32];
 
-/// The calls that have ids. Each principal has a share, which other principals can't use.
+/// The calls that have ids. Each principal has a separate share of the stored replies.
 pub trait Calls: Send + Sync {
     /// Starts a call, or finds the result of the first call with its id. While the first call runs,
     /// this waits until the call has ended, at the latest until `deadline`.
@@ -61,11 +61,12 @@ pub enum Begun {
     New,
     /// Another call, which still runs at the deadline.
     Running,
-    /// Another call runs, and this many calls wait for it, which is the maximum.
+    /// Another call runs. This many calls of the principal already wait for a call with their id,
+    /// which is the maximum.
     Busy(usize),
     /// Another call ran, and this is its reply.
     Replied(Arc<[u8]>),
-    /// Another call ran, but its reply is not kept.
+    /// Another call ran, but its reply is not kept, or a bundle that produced it was withdrawn.
     Ran,
     /// An earlier call had another input.
     Differs,

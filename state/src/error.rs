@@ -71,7 +71,8 @@ pub enum StateError {
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Repeats an operation until `deadline` while its outcome is unknown. Each repetition must be the same operation.
+/// Repeats an operation until `deadline` while its outcome is unknown. Each repetition must be the
+/// same operation. Without a Tokio runtime, the operation is tried only once.
 ///
 /// # Errors
 ///
@@ -94,7 +95,7 @@ pub async fn settled<'a, T>(
 }
 
 /// Runs an operation that nothing waits for. Polls it once here, and then continues in a task of
-/// the runtime, if one exists.
+/// the Tokio runtime. Without a runtime, an operation that is not done after one poll is dropped.
 pub fn detach(mut operation: BoxFuture<'static, ()>) {
     let mut context = Context::from_waker(Waker::noop());
     if operation.as_mut().poll(&mut context).is_pending()

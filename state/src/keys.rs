@@ -15,7 +15,7 @@ pub trait Keys: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`StateError`]; [`StateError::Failed`] if the system has no random numbers.
+    /// [`StateError`]; [`StateError::Failed`] if no key or no random numbers are available.
     fn seal<'a>(
         &'a self,
         binding: Binding<'a>,
@@ -36,7 +36,8 @@ pub trait Keys: Send + Sync {
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Unsealed, StateError>>;
 
-    /// A keyed hash of a message under the installation's secret for ids: the same in all processes that share it.
+    /// A keyed hash of a message under the installation's secret for ids. All processes that share
+    /// the secret compute the same hash.
     ///
     /// # Errors
     ///
@@ -81,6 +82,6 @@ pub enum Unsealed {
     Text(Vec<u8>, Instant),
     /// It was not sealed with these keys, was changed since, or is bound to something else.
     Foreign,
-    /// It was used before, or has expired.
+    /// It was used before, has expired, or was dropped for newer tokens of its principal.
     Spent,
 }

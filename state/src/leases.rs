@@ -1,4 +1,4 @@
-//! The leases of waiting and running calls: places, and bundles, which may be withdrawn.
+//! Leases of calls: places, in which calls wait and run, and bundles, which may be withdrawn.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -9,19 +9,19 @@ use crate::error::StateError;
 
 /// The running and waiting calls of hosts, and the withdrawals of bundles.
 pub trait Leases: Send + Sync {
-    /// The places of a name. Hosts that share the state share its places; hosts of one process
-    /// share the returned object.
+    /// The places for the calls `of`. Hosts that share the state share these places; hosts of one
+    /// process must share the returned object.
     fn places(&self, of: PlacesOf<'_>, limits: PlaceLimits) -> Arc<dyn Places>;
 
-    /// Watches a bundle that is served from now on, by the digest of its manifest.
+    /// Starts to watch a bundle, which is served from now on, by the digest of its manifest.
     fn watch(&self, bundle: &str) -> Arc<Withdrawal>;
 
     /// Withdraws served bundles, in this process at once and in other processes soon. Returns false
-    /// if no such bundle was served.
+    /// if no such bundle is served, or all of them were withdrawn before.
     fn withdraw(&self, bundles: ServedBundles<'_>, reason: &str) -> bool;
 
-    /// Separates the bundles that are served now from bundles that are served later. A later watch
-    /// is not withdrawn with earlier ones.
+    /// Separates the bundles that are served now from bundles that are served later:
+    /// [`ServedBundles::Earlier`] then selects only the former.
     fn part(&self);
 }
 
@@ -31,8 +31,8 @@ pub trait Places: fmt::Debug + Send + Sync {
     fn try_enter(self: Arc<Self>) -> Option<CallPlace>;
 
     /// Waits for a place for a running call, until the deadline if set, or until the future is
-    /// dropped. If the wait is `bounded`, it takes a place in the queue. With any other outcome, no
-    /// place is held.
+    /// dropped. A `bounded` wait takes a place in the queue, and is refused if the queue is full.
+    /// Unless the call enters, it holds no place afterwards.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ pub trait Places: fmt::Debug + Send + Sync {
 pub enum PlacesOf<'a> {
     /// All calls.
     All,
-    /// Calls of one tool of a publisher.
+    /// Calls of one tool of a publisher: the publisher, then the tool.
     Tool(&'a str, &'a str),
     /// Calls of the tools of a publisher.
     Publisher(&'a str),
@@ -124,8 +124,8 @@ pub enum ServedBundles<'a> {
     All,
 }
 
-/// Whether one bundle was withdrawn, by its publisher or the operator. Its tools, its drivers, their kept replies and
-/// successive hosts share it; reading it takes no lock.
+/// Whether one bundle was withdrawn, by its publisher or the operator. The bundle's tools and
+/// drivers, their kept replies and successive hosts share this value. Reading it takes no lock.
 #[derive(Debug)]
 pub struct Withdrawal {
     bundle: String,

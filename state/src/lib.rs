@@ -1,8 +1,8 @@
 //! The state behind a host: small traits, and a single implementation, [`Local`] with [`Store`],
 //! for this process and this machine.
 //!
-//! Each operation gets the deadline of the call that waits for it. An operation may fail with an
-//! unknown outcome. Each trait specifies which operations may be repeated in that case.
+//! An operation that may wait gets the deadline of its call. It may fail with an unknown outcome.
+//! Each trait specifies which operations may be repeated in that case.
 //!
 //! ```
 //! use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ pub use local::leases::places_of_process;
 /// A future of a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The complete state that hosts share.
+/// The state that hosts share, except for buckets.
 pub trait HostState: Approvals + Calls + Keys + Leases {}
 
 impl<T: Approvals + Calls + Keys + Leases> HostState for T {}

@@ -1,4 +1,5 @@
-//! The codes of findings in AML's tool definitions, one table. Those of YAML are the contract crate's.
+//! The codes of findings in AML's tool definitions. The codes of YAML errors are in the contract
+//! crate.
 
 use toolward_support::report::{Code, codes};
 

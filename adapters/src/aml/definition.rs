@@ -8,7 +8,7 @@ use toolward_support::fields::Content;
 use super::fields::{Node, find, meaning};
 use super::rules::{BEHAVIOURS, Behaviour, Lifecycle, STATES};
 
-/// A definition that breaks no hard rule. Its texts are unchanged.
+/// A definition that breaks no hard rule. Its texts are trimmed, but not cleaned.
 #[derive(Debug, Clone)]
 pub(crate) struct Definition {
     pub(crate) spec_version: String,
@@ -51,7 +51,7 @@ pub(crate) struct Transport {
     pub(crate) timeout_ms: Option<Value>,
     /// As written, valid or not.
     pub(crate) max_attempts: Option<Value>,
-    /// Statuses that trigger a retry; `None` if it lists none.
+    /// Statuses that trigger a retry; `None` if the field is missing or null.
     pub(crate) on_status: Option<Vec<String>>,
     pub(crate) credentials: Credentials,
 }
@@ -140,7 +140,7 @@ fn error_codes(node: &Node) -> Vec<StatusMeaning> {
     meanings.collect()
 }
 
-/// Returns a text that is not empty.
+/// Returns the trimmed text at a path, if it is not empty.
 fn text(node: &Node, way: &str) -> Option<String> {
     match &find(node, way)?.content {
         Content::Text(text) | Content::Other(_, text) if !text.trim().is_empty() => {

@@ -1,4 +1,4 @@
-//! The fields of a definition as values or findings.
+//! Reads the fields of a definition, and adds a finding for each problem.
 
 use toolward_contract::diagnostic::{Diagnostic, Position};
 use toolward_support::fields::{Content, FieldProblem, Kind, nearest};
@@ -77,7 +77,7 @@ impl Findings<'_> {
         Some((text, field.at))
     }
 
-    /// Returns a text whose form has its own rule.
+    /// Returns the field's text. Any other value is a finding with `code`.
     pub(super) fn text<'n>(
         &mut self,
         field: &Field<'n>,
@@ -96,7 +96,7 @@ impl Findings<'_> {
         None
     }
 
-    /// Returns one of these words.
+    /// Returns the field's text if it is one of these words; otherwise adds a finding.
     pub(super) fn one_of<'n>(
         &mut self,
         field: &Field<'n>,
@@ -118,7 +118,7 @@ impl Findings<'_> {
         None
     }
 
-    /// Returns the meaning of one of these words.
+    /// Returns the meaning of the field's text, which must be one of these words.
     pub(super) fn choice<T: Copy>(
         &mut self,
         field: &Field<'_>,
@@ -139,7 +139,7 @@ impl Findings<'_> {
         Some((self.mapping(&field)?, field.key_at))
     }
 
-    /// Returns a required field whose form has its own rule.
+    /// Checks that a required field is a text for which `is_formed` holds.
     pub(super) fn formed(
         &mut self,
         fields: &mut Fields<'_>,

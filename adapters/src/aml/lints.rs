@@ -1,5 +1,5 @@
-//! AML's recommended lints, and fields that AML does not know but that resemble one that it knows.
-//! They are valid, but probably not as intended, since AML's compiler ignores unknown fields.
+//! AML's recommended lints, and a lint for unknown fields whose name resembles a field of AML. Such
+//! a field is valid, but probably a mistake: AML's compiler ignores it.
 
 use toolward_support::fields::{Content, nearest};
 
@@ -56,8 +56,8 @@ fn says_none(node: &Node) -> bool {
     }
 }
 
-/// A mapping of a definition, given by its path, with the fields of its reference ("Field
-/// reference").
+/// The mappings of a definition by their paths, each with the fields that AML's "Field reference"
+/// lists.
 const MAPPINGS: &[(&str, &str)] = &[
     (
         "",
@@ -77,7 +77,7 @@ const MAPPINGS: &[(&str, &str)] = &[
     ("transport.retry_policy", "max_attempts on_status"),
     (
         "transport.credentials",
-        // Includes the connections of databases and clouds.
+        // Includes the fields for connections to databases and clouds.
         "scheme source name secret_id header header_name provider function_id \
          account cluster_arn database dataset host password port project project_id region \
          resource_arn role role_arn schema scope scopes secret_arn secret_name token_url user \

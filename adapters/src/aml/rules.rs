@@ -1,5 +1,5 @@
-//! AML's hard rules: its compiler refuses a definition that breaks one. Its subset of JSON Schema
-//! ("JSON Schema in YAML") has an object at the top, and no references.
+//! AML's hard rules, which its compiler enforces, and the rules of its field reference. AML's
+//! subset of JSON Schema ("JSON Schema in YAML") has an object at the top, and no references.
 
 use semver::Version;
 
@@ -40,7 +40,7 @@ pub(crate) enum Lifecycle {
     Disabled,
 }
 
-/// Returns its word in a definition.
+/// Returns the word that stands for a value in a definition.
 pub(crate) fn word<T: Copy + PartialEq>(known: &[(&'static str, T)], value: T) -> &'static str {
     let found = known.iter().find(|(_, known)| *known == value);
     found.map_or("", |(word, _)| word)
@@ -255,8 +255,8 @@ fn listed(protocol: &str, transport: &mut Fields<'_>, at: Position, findings: &m
     }
 }
 
-/// Checks that a request is complete. AML requires neither part, but without both there is no
-/// request.
+/// Checks that a transport has the `base_url` and the `endpoint` that a request needs. AML requires
+/// neither.
 fn request(transport: &mut Fields<'_>, at: Position, findings: &mut Findings<'_>) {
     let code = &codes::REQUEST_INCOMPLETE;
     findings.filled(transport, "base_url", code, at);

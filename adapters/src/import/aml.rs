@@ -1,5 +1,5 @@
-//! Makes a bundle from AML's tool definitions. A contract declares the needs that its definition
-//! states, and grants nothing until a policy does.
+//! Makes a bundle from AML's tool definitions. A contract declares what its definition needs. Only
+//! a policy grants it.
 
 use serde_json::{Value, json};
 use toolward_author::check::ImportFormat;

@@ -66,7 +66,8 @@ fn described(text: &str, options: &ImportOptions) -> Result<Described<'static>, 
 }
 
 /// Writes a bundle to `directory`, which must not exist. Its only tool returns the description of a
-/// component. The tool takes no input, may do nothing, and has small limits. Returns the tool's id.
+/// component. The tool takes no input, has no permissions, and has small limits. Returns the tool's
+/// id.
 ///
 /// # Errors
 ///

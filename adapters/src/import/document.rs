@@ -67,7 +67,7 @@ pub(super) fn line(text: &str) -> String {
     visible_line(text.trim(), usize::MAX)
 }
 
-/// Cleans all texts of a value, for readers that do not act on them.
+/// Returns a value with all texts, including keys, on one line and without hidden characters.
 pub(super) fn lines(value: &Value) -> Value {
     match value {
         Value::String(text) => line(text).into(),
@@ -110,7 +110,7 @@ pub(super) fn unhidden(value: &Value, prose: &[&str]) -> Option<Value> {
     })
 }
 
-/// Returns the first characters of a text. The last one shows that the text was longer.
+/// Returns at most this many characters of a text. If it is longer, the last character is `…`.
 pub(super) fn cut(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {
         return text.to_owned();
@@ -173,7 +173,7 @@ fn is_flat(value: &Value) -> bool {
     }
 }
 
-/// Writes a value as JSON, without the one character that JSON allows and YAML does not.
+/// Writes a value as JSON, and escapes the one character that JSON allows and YAML does not.
 fn flow(value: &Value) -> String {
     value.to_string().replace('\u{7f}', "\\u007f")
 }

@@ -68,7 +68,7 @@ pub fn runloop(given: &RunloopFiles, bundle: &NewBundle) -> Result<Imported, Imp
     imported
         .files
         .extend(written.map(|(name, bytes)| (name, bytes.to_vec())));
-    // Denied attachments, and other differences from the document.
+    // Only warnings are left: about denied attachments, and other differences from the document.
     for warning in found {
         let entry = index.tools.iter().find(|one| one.at == warning.position());
         imported.remarks.push(Remark {
@@ -189,7 +189,7 @@ const MAX_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 struct Caps {
     given: Vec<(Class, Option<Vec<Capability>>)>,
-    /// Whether the text mentions secrets. If not, it states nothing about them.
+    /// Whether the text mentions secrets. If not, all secrets count as covered.
     names_secrets: bool,
     /// Grants without an equivalent in a policy, in words.
     untranslated: Vec<String>,

@@ -32,7 +32,7 @@ pub struct EndedCall<'a> {
     pub(crate) reports: Vec<ProgressReport>,
     /// Its events, as readers of events got them.
     pub(crate) events: Vec<Arc<CallEvent>>,
-    /// The places at which it is recorded.
+    /// The ledger's rows about it.
     pub(crate) evidence: Vec<String>,
     /// When it ended.
     pub ended: SystemTime,
@@ -73,7 +73,7 @@ impl<'a> EndedCall<'a> {
         self
     }
 
-    /// Returns the given ids, otherwise the ids of its events.
+    /// Returns the given ids. If there are none, returns the ids of its first event.
     pub(crate) fn native(&self) -> &Native {
         let of_events = self.events.first().map(|event| &event.native);
         match (self.native.call.is_empty(), of_events) {

@@ -15,7 +15,7 @@ use toolward_support::text::{visible, visible_line};
 use super::references;
 use super::references::{object, record, serving};
 
-/// Characters of a publisher's line, and of a description.
+/// The most characters of a publisher's line, and of a description.
 pub(crate) const MAX_LINE_CHARS: usize = 300;
 const MAX_DESCRIPTION_CHARS: usize = 4000;
 
@@ -31,9 +31,10 @@ pub struct Described<'a> {
     pub name: &'a str,
 }
 
-/// Returns a tool's state. `draft` is unsigned and under work. `available` can be called.
-/// `deprecated` can be called, but its publisher has deprecated it (`metadata.aml.status`).
-/// `disabled` is denied by the operator. `requires_setup` lacks a grant, a driver or a context.
+/// Returns a tool's state. `available` can be called. `draft` can be called, but is unsigned and
+/// under work. `deprecated` can be called, but its publisher has deprecated it
+/// (`metadata.aml.status`). `disabled` is denied by the operator. `requires_setup` lacks a grant, a
+/// driver or a context.
 fn lifecycle(info: &ToolFacts) -> &'static str {
     let denied = |driver: &DriverFacts| match &driver.decision {
         Decision::Deny(denial) => !denial.denied_by.is_empty(),
@@ -155,16 +156,16 @@ pub fn amplifier_spec(definition: &Value) -> Value {
     })
 }
 
-/// Characters of one title or description within a schema.
+/// The most characters of one title or description within a schema.
 const MAX_PROSE_CHARS: usize = 2000;
-/// Characters of an example's name.
+/// The most characters of an example's name.
 const MAX_NAME_CHARS: usize = 200;
 
 /// The dialect of every contract (AIP-14).
 const DIALECT: &str = "json-schema-2020-12";
 
-/// Describes a tool's input. The host refuses input that the schema does not allow, and passes the
-/// rest to the driver unchanged.
+/// Describes a tool's input. The host refuses input that does not match the schema, and passes
+/// valid input to the driver unchanged.
 pub(crate) fn input_contract(contract: &Tool) -> Value {
     let schema = &contract.inputs;
     let examples = contract.examples.iter().map(|example| {

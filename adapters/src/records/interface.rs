@@ -62,7 +62,7 @@ pub(crate) fn tool_interface(tool: &Described<'_>) -> Value {
 }
 
 /// Describes how calls of a tool through one driver run. A result is whole. A call ends with its
-/// reply, and changes nothing for later calls.
+/// reply, and does not modify the context of later calls.
 pub(crate) fn execution_profile(info: &ToolFacts, driver: &DriverFacts) -> Value {
     let (contract, declared) = (&info.contract, &driver.declaration);
     let (id, version) = (contract.id.as_str(), &contract.version);

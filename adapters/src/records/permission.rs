@@ -38,7 +38,7 @@ pub(crate) fn permission_profile(info: &ToolFacts, driver: &DriverFacts) -> Valu
             missing.chain(program).collect()
         }
     };
-    // At least medium if one of the tools that it may call changes something.
+    // At least medium if the tool, or a tool that it may call, changes something.
     let risk = if writes { risk.max(1) } else { risk };
     let reasons = match &driver.decision {
         Decision::Ask(_, reasons) => {
@@ -102,6 +102,8 @@ fn granted(grant: &Grant) -> Granted {
     }
 }
 
+/// The parts of a decision:
+///
 /// * `allow`, `ask` if a person has not answered yet, or `deny`;
 /// * `policy` if its rules decide alone, `approval` if a person must be asked;
 /// * who decided: `policy`, `person`, or `nobody` if no person could be asked;

@@ -145,7 +145,7 @@ impl<A: Approver> Approver for Asking<A> {
     }
 }
 
-/// Characters of a message.
+/// The most characters of a message.
 const MAX_MESSAGE_CHARS: usize = 1000;
 
 /// A report with its time.

@@ -1,5 +1,5 @@
-//! The end of a call: `tool_result` with its output, or `tool_error` with the reason why it has
-//! none and the possible next steps. Also the same in the form of Amplifier's tool contract.
+//! The end of a call: `tool_result`, and `tool_error` with the reason if it has no output and the
+//! possible next steps. Also writes a reply in the form of Amplifier's tool contract.
 
 use std::borrow::Cow;
 
@@ -90,7 +90,7 @@ fn linked(block: &Block) -> Option<Value> {
     }
 }
 
-/// Characters of a message or a hint.
+/// The most characters of a message or a hint.
 const MAX_MESSAGE_CHARS: usize = 4096;
 
 /// Returns what can make the same call succeed: calling again, after `retry_after` if it is set;
@@ -167,8 +167,8 @@ pub(crate) fn text_of(error: &CallError) -> String {
     text
 }
 
-/// Returns a reply as Amplifier's `ToolResult`: the value, or, if it is null, the text of the
-/// content blocks. A model reads it.
+/// Returns a reply as Amplifier's `ToolResult`, which a model reads. Its output is the value or, if
+/// this is null, the text of the content blocks.
 pub fn amplifier_result(reply: &Reply, outputs: Option<&Schema>) -> Value {
     let value = reply.result.as_ref().ok();
     let error = reply.result.as_ref().err().map(|error| {

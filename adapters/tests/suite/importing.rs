@@ -51,7 +51,7 @@ fn options() -> AmlOptions {
     }
 }
 
-/// JSON is also YAML, and its escapes stay valid.
+/// Returns a definition as a file. JSON is also YAML, and its escapes stay valid.
 fn file(definition: &Value) -> AmlFile {
     AmlFile {
         name: "a.tool.md".to_owned(),

@@ -34,7 +34,8 @@ const MAX_PATH_BYTES: usize = 4096;
 #[derive(Debug)]
 #[must_use = "without it the calls wait"]
 pub struct Overseer {
-    /// The listener for the calls. `None` if the kernel provides none; the calls are then refused.
+    /// The listener for the calls. `None` if the kernel provides none; the calls are then refused
+    /// if this code has filters for the machine.
     listener: Option<OwnedFd>,
     /// The directories in which files may be changed.
     write: Vec<PathBuf>,
@@ -42,8 +43,8 @@ pub struct Overseer {
 }
 
 impl Overseer {
-    /// Makes the calling thread, and everything that it starts, pass changes of modes and times to the
-    /// overseer.
+    /// Makes the calling thread, and everything that it starts, pass changes of modes and times to
+    /// the overseer.
     pub(super) fn listen(write: Vec<PathBuf>, private: Vec<PathBuf>) -> Result<Self, ConfineError> {
         let listener = seccomp::machine().and_then(|_| install());
         if listener.is_none() && seccomp::machine().is_some() {
@@ -57,8 +58,8 @@ impl Overseer {
         })
     }
 
-    /// Starts a thread that answers until all confined processes have ended. Without it, the calls fail
-    /// with `ENOSYS` once the overseer is dropped.
+    /// Starts a thread that answers the calls until all confined processes have ended. If the
+    /// overseer is dropped instead, the calls fail with `ENOSYS`.
     ///
     /// # Errors
     ///
@@ -97,7 +98,7 @@ impl Overseer {
         }
     }
 
-    /// Performs a call.
+    /// Performs a call for the process that made it.
     fn answer(&self, listener: &OwnedFd, request: &seccomp_notif) -> Result<(), Errno> {
         let call = i64::from(request.data.nr);
         let arguments = request.data.args;
@@ -117,8 +118,8 @@ impl Overseer {
             libc::SYS_fchmodat | FCHMODAT2 => Change::Mode(third),
             _ => Change::Mode(second),
         };
-        // Checks that the process still waits: otherwise the arguments may have been read from a later process
-        // with the same id.
+        // Checks that the process still waits. Otherwise the arguments may have been read from a
+        // later process with the same id.
         if !is_waiting(listener, request.id) {
             return Err(Errno::SRCH);
         }
@@ -185,7 +186,8 @@ impl Process {
         };
         let mut flags = OFlags::PATH | OFlags::CLOEXEC;
         flags.set(OFlags::NOFOLLOW, !follow);
-        // An empty path would mean the file of the descriptor, if the call allowed that; it is refused.
+        // The kernel accepts an empty path only with a flag, for the file of the descriptor. It is
+        // always refused here.
         match path.as_os_str().is_empty() {
             true => Err(Errno::NOENT),
             false => open(base.join(path), flags, Mode::empty()),
@@ -213,7 +215,7 @@ impl Process {
         Ok(PathBuf::from(OsStr::from_bytes(text)))
     }
 
-    /// Reads the times of access and modification; the current time if the address is zero.
+    /// Reads the times of access and modification; returns the current time if the address is zero.
     fn times(&self, address: u64) -> Result<Timestamps, Errno> {
         let mut numbers = [0, libc::UTIME_NOW, 0, libc::UTIME_NOW];
         if address != 0 {
@@ -238,14 +240,16 @@ impl Process {
     }
 }
 
-/// Installs a filter on this thread that passes calls to a listener; `None` if that is not possible.
+/// Installs a filter on this thread that passes calls to a listener; `None` if that is not
+/// possible.
 fn install() -> Option<OwnedFd> {
     let mut program: BpfProgram = seccomp::answering(OVERSEEN, libc::SECCOMP_RET_USER_NOTIF);
     let instructions = libc::sock_fprog {
         len: u16::try_from(program.len()).ok()?,
         filter: program.as_mut_ptr().cast(),
     };
-    // SAFETY: the structure has the number of instructions that it points to, and the kernel copies them.
+    // SAFETY: the structure has the number of instructions that it points to, and the kernel copies
+    // them.
     let listener = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -257,8 +261,8 @@ fn install() -> Option<OwnedFd> {
     let listener = i32::try_from(listener)
         .ok()
         .filter(|listener| *listener >= 0)?;
-    // SAFETY: the kernel has just created the descriptor, and nothing else owns it. It is closed when a
-    // program is executed.
+    // SAFETY: the kernel has just created the descriptor, and nothing else owns it. It is closed
+    // when a program is executed.
     Some(unsafe { OwnedFd::from_raw_fd(listener) })
 }
 

@@ -110,8 +110,8 @@ pub const GROUPS: &[Group] = &[
     },
 ];
 
-/// The allowed requests of `ioctl`: about descriptors (waiting, closing, readable bytes); the index of
-/// a network interface, for a resolver's address with a scope; a terminal's modes and size, for
+/// The allowed requests of `ioctl`: about descriptors (waiting, closing, readable bytes); the index
+/// of a network interface, for a resolver's address with a scope; a terminal's modes and size, for
 /// questions of the command `call`. Requests that type into a terminal are never allowed.
 const REQUESTS: [u64; 15] = [
     0x5421,      // FIONBIO
@@ -161,12 +161,12 @@ const ADVICE: [u64; 17] = [
     103, // MADV_GUARD_REMOVE
 ];
 
-/// Allowed commands of `membarrier`, about this process's own threads. Some machines need them after
-/// code generation.
+/// Allowed commands of `membarrier`, about this process's own threads. Some machines need them
+/// after code generation.
 const BARRIERS: [u64; 7] = [0, 8, 16, 32, 64, 128, 256];
 
-/// The socket options, by level, that HTTP, the runtime and resolvers set. Options for filters, devices
-/// and marks are not included.
+/// The socket options, by level, that HTTP, the runtime and resolvers set. Options for filters,
+/// devices and marks are not included.
 const OPTIONS: [(i32, i32); 18] = [
     (libc::SOL_SOCKET, libc::SO_REUSEADDR),
     (libc::SOL_SOCKET, libc::SO_SNDBUF),
@@ -224,7 +224,7 @@ fn conditions(calls: &CallFilter) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
         (libc::SYS_openat, opening(2)?),
         #[cfg(target_arch = "x86_64")]
         (libc::SYS_open, opening(1)?),
-        // Without a path, the call changes an open file.
+        // Only without a path: then the call changes an open file.
         (libc::SYS_utimensat, null(1, true)?),
         (libc::SYS_socketpair, vec![stream_pair()?]),
         (libc::SYS_setsockopt, options()?),
@@ -232,7 +232,8 @@ fn conditions(calls: &CallFilter) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
     for (call, flags) in SENDING {
         conditions.push((call, without(flags, FAST_OPEN)?));
     }
-    // A rule without conditions can't be made, and without page maps, no descriptor needs protection.
+    // Without page maps, no descriptor needs protection, and a rule without conditions can't be
+    // made.
     if !calls.page_maps.is_empty() {
         for (_, call) in READING {
             let others = SeccompRule::new(other_than(0, &calls.page_maps)?)?;
@@ -262,8 +263,8 @@ fn requests(page_maps: &[i32]) -> Built<Vec<SeccompRule>> {
     Ok(rules)
 }
 
-/// Allows opening, but not creating a file that runs with its owner's rights. So the mode is checked
-/// only if the call may create a file.
+/// Allows opening, but not creating a file that runs with its owner's or group's rights. The mode
+/// is checked only if the call may create a file.
 fn opening(flags: u8) -> Built<Vec<SeccompRule>> {
     let making = number(libc::O_CREAT) | (number(libc::O_TMPFILE) & !number(libc::O_DIRECTORY));
     Ok(vec![
@@ -281,8 +282,8 @@ fn stream_pair() -> Built<SeccompRule> {
     ])
 }
 
-/// Allows TCP and UDP over IP, and no protocol similar to TCP, since Landlock has rules only for the
-/// ports of TCP.
+/// Allows TCP and UDP over IP, and no protocol similar to TCP, since Landlock has rules only for
+/// the ports of TCP.
 fn sockets() -> Built<Vec<SeccompRule>> {
     let mut rules = Vec::new();
     for family in [libc::AF_INET, libc::AF_INET6] {

@@ -67,7 +67,8 @@ pub(super) const fn number(value: i32) -> u64 {
     value.cast_unsigned() as u64
 }
 
-/// A condition on the lower half of an argument. The kernel uses only that half of an `int` argument.
+/// A condition on the lower half of an argument. The kernel uses only that half of an `int`
+/// argument.
 pub(super) fn condition(argument: u8, is: SeccompCmpOp, value: u64) -> Built<SeccompCondition> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is, value)
 }
@@ -129,8 +130,8 @@ pub(crate) fn thread() -> Built<Vec<SeccompRule>> {
     Ok(vec![masked(0, thread | NAMESPACES, thread)?])
 }
 
-/// Commands of `fcntl` about a descriptor of this process. Commands that cause signals (`F_SETOWN`),
-/// leases and directory notifications are not included.
+/// Commands of `fcntl` about a descriptor of this process. Commands that cause signals
+/// (`F_SETOWN`), leases and directory notifications are not included.
 ///
 /// Descriptors in `kept` can't be duplicated.
 pub(crate) fn fcntl(kept: &[i32]) -> Built<Vec<SeccompRule>> {

@@ -53,7 +53,8 @@ const NEVER_UNNAMED: [i64; 6] = [
     KEXEC_FILE_LOAD,
 ];
 
-/// Calls without a name in the C libraries of some systems. Their numbers are the same on all machines.
+/// Calls without a name in the C libraries of some systems. Their numbers are the same on all
+/// machines.
 pub(crate) const FCHMODAT2: i64 = 452;
 const MEMFD_SECRET: i64 = 447;
 const SETXATTRAT: i64 = 463;
@@ -74,9 +75,9 @@ const ACCEPTING: [i64; 2] = [libc::SYS_accept, libc::SYS_accept4];
 /// terminal from which a shell reads later.
 const TYPING: [u64; 2] = [0x5412, 0x541c];
 
-/// Kinds of requests to file systems. Some of them change a file or directory that need not be open for
-/// writing (attributes, verity, encryption, shared blocks, snapshots), or stop the file system for all
-/// processes. Each kind has a list of its harmless requests, which only read.
+/// Kinds of requests to file systems. Some of them change a file or directory that need not be open
+/// for writing (attributes, verity, encryption, shared blocks, snapshots), or stop the file system
+/// for all processes. Each kind has a list of its harmless requests, which only read.
 const OF_FILE_SYSTEMS: [(u64, &[u64]); 5] = [
     // For all file systems: `FS_IOC_GETFLAGS`, also in its 32-bit form, `FS_IOC_FIEMAP`; and
     // `PAGEMAP_SCAN`.
@@ -108,11 +109,12 @@ pub(crate) const OVERSEEN: &[i64] = &[
     libc::SYS_chmod,
 ];
 
-/// The flag for a new listener (`SECCOMP_FILTER_FLAG_NEW_LISTENER`), which would get calls before the
-/// overseer's.
+/// The flag for a new listener (`SECCOMP_FILTER_FLAG_NEW_LISTENER`), which would get calls before
+/// the overseer's.
 const NEW_LISTENER: u64 = 8;
 
-/// Commands of `fcntl` that cause signals to other processes, or report other processes' use of files.
+/// Commands of `fcntl` that cause signals to other processes, or report other processes' use of
+/// files.
 const OF_OTHERS: [i32; 5] = [
     libc::F_SETOWN,
     10, // F_SETSIG
@@ -124,7 +126,7 @@ const OF_OTHERS: [i32; 5] = [
 /// Advice that takes memory from the whole machine (`MADV_HWPOISON`, `MADV_SOFT_OFFLINE`).
 const BREAKING: [u64; 2] = [100, 101];
 
-/// Calls about a process, their first argument; 0 is the caller.
+/// Calls whose first argument is a process; 0 means the caller.
 const OF_A_PROCESS: [i64; 5] = [
     // The limits of another process can end it.
     libc::SYS_prlimit64,
@@ -134,8 +136,8 @@ const OF_A_PROCESS: [i64; 5] = [
     libc::SYS_sched_setscheduler,
 ];
 
-/// Calls about a process, their second argument. The value here is the first argument for a process, as
-/// opposed to a group or a user.
+/// Calls whose second argument is a process. The value here is the first argument, which states
+/// that it is a process, as opposed to a group or a user.
 const OF_ONE_PROCESS: [(i64, u64); 2] = [
     (libc::SYS_setpriority, 0), // PRIO_PROCESS
     (libc::SYS_ioprio_set, 1),  // IOPRIO_WHO_PROCESS
@@ -149,8 +151,8 @@ pub(super) fn rules(calls: &CallFilter, programs: bool) -> Built<CallRules> {
         rules.extend(PROGRAMS.map(|call| (call, Vec::new())));
     }
     for call in ACCEPTING {
-        // One rule with all conditions refuses a socket that is none of the listeners. Without conditions, the
-        // call is always refused.
+        // One rule with all conditions refuses a socket that is none of the listeners. Without
+        // conditions, the call is always refused.
         let others = other_than(0, &calls.listeners)?;
         let others = match others.is_empty() {
             true => Vec::new(),
@@ -206,8 +208,8 @@ pub(super) fn rules_of_program(calls: &CallFilter, processes: bool) -> Built<Cal
         rules.insert(libc::SYS_socketpair, Vec::new());
     }
     rules.extend(MEMORY_FILES.map(|call| (call, Vec::new())));
-    // The program may read more files than it may write, and for these calls a descriptor for reading is
-    // enough.
+    // The program may read more files than it may write, and for these calls a descriptor for
+    // reading is enough.
     for call in [libc::SYS_fchmod, libc::SYS_utimensat] {
         rules.insert(call, Vec::new());
     }

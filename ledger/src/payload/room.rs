@@ -10,8 +10,8 @@ use crate::record::Number;
 /// without it is opened.
 pub(super) const BY_PERSON: &str =
     "CREATE INDEX IF NOT EXISTS payload_person ON payload (person, until, length(bytes))";
-/// The unit of the extra room: a 64th of the limit, rounded down to this unit, is freed in
-/// addition, since counting each principal's bytes takes time.
+/// When room is made, a 64th of the limit, rounded down to a multiple of this, is freed in
+/// addition: counting each principal's bytes takes time, and should happen rarely.
 const SLACK_BYTES: u64 = 1024 * 1024;
 
 /// Adds to the count of stored bytes, and returns it.
@@ -22,9 +22,9 @@ pub(super) fn add(tx: &Transaction<'_>, bytes: i64) -> Result<u64, Error> {
     unsigned(total)
 }
 
-/// Deletes expired payloads. If more than `limit` bytes are left, deletes the oldest payloads of
-/// the principals that hold most. So one principal's calls do not displace the payloads of a
-/// principal that holds less.
+/// Deletes expired payloads, at most 10,000. If more than `limit` bytes are left, deletes the
+/// oldest payloads of the principals that hold most. So one principal's calls do not displace the
+/// payloads of a principal that holds less.
 pub(super) fn shrink(
     tx: &Transaction<'_>,
     total: u64,
@@ -64,7 +64,8 @@ pub(super) fn shrink(
     Ok(())
 }
 
-/// The most bytes that each principal may keep, so that all together keep at most `limit`.
+/// The most bytes that each principal may keep, so that all together keep at most `limit`;
+/// `u64::MAX` if they already do.
 fn share(mut held: Vec<u64>, limit: u64) -> u64 {
     held.sort_unstable();
     let mut left = limit;
@@ -80,7 +81,7 @@ fn share(mut held: Vec<u64>, limit: u64) -> u64 {
     u64::MAX
 }
 
-/// The first rows of a statement that together have the given number of bytes, each with its bytes.
+/// The ids and lengths of a statement's first rows: as many rows as have `bytes` bytes together.
 fn rows<P: rusqlite::Params>(
     tx: &Transaction<'_>,
     statement: &str,

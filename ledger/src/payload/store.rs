@@ -160,7 +160,7 @@ impl Payloads {
         Ok(tx.commit()?)
     }
 
-    /// Deletes expired payloads.
+    /// Deletes expired payloads, payloads beyond the limit, and expired files that were set aside.
     pub(crate) fn sweep(&mut self) -> Result<(), Error> {
         let tx = write(&mut self.sql)?;
         let total = add(&tx, 0)?;
@@ -226,7 +226,7 @@ fn is_kept(
     keep.keeps(*kind, matters) && bytes.len() <= limits.each
 }
 
-/// Replaces the person and removes the commitments that the event states.
+/// Sets the event's person, and removes its commitments.
 fn name(entry: &mut Entry, persons: &Persons) {
     let found = entry
         .principal
@@ -336,7 +336,7 @@ fn set_aside(path: &Path, damaged: Option<FileId>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes files that were set aside at least `age` ago. Their names end in the time.
+/// Removes files that were set aside at least `age` ago. Their names contain the time.
 fn remove_aside(path: &Path, age: Duration) -> Result<(), Error> {
     let before = now().get().saturating_sub(micros(age));
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {

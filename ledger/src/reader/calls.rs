@@ -23,7 +23,7 @@ pub struct RecordedCall {
     pub invocation: Invocation,
     /// The row of its start, if it has one.
     pub started: Option<u64>,
-    /// The facts of the call; `None` if its row was pruned.
+    /// The facts of the call; `None` if the row that has them is missing, pruned or damaged.
     pub call: Option<Call>,
     /// How it ended.
     pub end: EndRow,
@@ -43,13 +43,13 @@ pub struct DamagedRow {
 /// How a call ended, and its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndRow {
-    /// The call ended after it was dispatched.
+    /// The call ended after it was dispatched, or got the reply of an earlier call.
     Ended(u64, Outcome),
     /// The call ended before it was dispatched.
     Refused(u64, Outcome),
     /// The call was answered from a cassette, and nothing was dispatched.
     Replayed(u64, Outcome),
-    /// The call ended with its process.
+    /// The call ended with its process, or did not run because its start was recorded too late.
     Abandoned(u64),
     /// The call has not ended, or the row of its end is missing.
     Unknown,
@@ -83,18 +83,18 @@ impl EndRow {
 }
 
 impl RecordedCall {
-    /// Its rows, in order: one or two.
+    /// The rows of its latest start and its latest end, of which at least one exists.
     pub fn rows(&self) -> impl Iterator<Item = u64> + use<> {
         self.started.into_iter().chain(self.end.row())
     }
 
-    /// Whether the call counts as one that matters, for which more payloads are kept: whether its
-    /// start was recorded. These rows do not show whether a person was asked.
+    /// Whether the call's start was recorded, in which case more payloads are kept. More are also
+    /// kept for a call that a person was asked about, but these rows do not show that.
     pub fn matters(&self) -> bool {
         self.started.is_some()
     }
 
-    /// The rows' entry for a payload.
+    /// The size and the commitment of a payload, from the rows.
     pub fn content(&self, kind: PayloadKind) -> Option<&Content> {
         crate::recorder::content(self.call.as_ref(), self.end.outcome(), kind)
     }
@@ -122,9 +122,10 @@ impl Reader {
         found.ok_or_else(missing)
     }
 
-    /// Calls `each` with the calls that ended in the rows from `from` up to `to`, in this order.
-    /// Calls that started there and have no end come last. Skips pruned rows, and rows that were
-    /// added about a call after its end. Keeps the ids of all calls of these rows in memory.
+    /// Calls `each` with the calls that ended in the rows from `from` up to `to`, in the order of
+    /// their ends. Calls that started there and have no end come last. Skips pruned rows, and rows
+    /// that were added about a call after its end. Keeps the ids of all calls of these rows in
+    /// memory.
     ///
     /// # Errors
     /// The errors of [`Reader::call`] and of `each`.
@@ -226,7 +227,7 @@ fn undamaged<T>(read: Result<T, Error>) -> Result<Result<T, Error>, Error> {
 /// The calls that have ended. Later rows about them are ignored.
 struct Over<'a> {
     reader: &'a Reader,
-    /// Rows before this one are looked up.
+    /// Rows before this one are looked up in the index.
     from: u64,
     index: Option<Connection>,
     calls: HashMap<Invocation, bool>,
@@ -276,8 +277,8 @@ fn read(row: &Row) -> Result<Option<Record>, Error> {
     }
 }
 
-/// Adds a row to its call. The first end counts, unless the call asked a question and was resumed,
-/// since a compromised process can add rows about calls that have ended.
+/// Adds a row to its call. Rows after the call's end are ignored, since a compromised process can
+/// add them; only a call that ended with a question can continue.
 fn add(
     before: Option<RecordedCall>,
     invocation: Invocation,

@@ -34,15 +34,16 @@ pub struct CassetteExport {
     pub bytes: Vec<u8>,
     /// The number of calls in it.
     pub calls: usize,
-    /// How many calls were left out, and why: `input` or `output` is missing, `unfinished`, `unsigned` (no
-    /// checkpoint covers it).
+    /// The number of calls that were left out, by reason: `input` or `output` (it is missing),
+    /// `unfinished`, `unsigned` (no checkpoint covers all rows of the call).
     pub left_out: BTreeMap<&'static str, usize>,
 }
 
 impl Reader {
     /// Writes calls with their payloads, and proofs that their rows are below the newest
-    /// checkpoint. Does not copy nested calls, refused calls, and calls that ended with a question:
-    /// a replayed call makes no nested calls, is refused by the current rules, and asks nothing.
+    /// checkpoint. Skips nested, refused and replayed calls, calls that ended with a question, and
+    /// calls without a known tool. A replay makes no nested calls, applies the current rules, and
+    /// asks nothing.
     ///
     /// # Errors
     /// [`Error::NoCheckpoint`], [`Error::Differs`]; [`Error::TooMuch`] if the calls exceed one
@@ -84,7 +85,7 @@ impl Reader {
         })
     }
 
-    /// The name of what a call lacks for a replay.
+    /// The reason in [`CassetteExport::left_out`] if a call can't be replayed.
     fn lacks(&self, call: &RecordedCall, signed: u64) -> Result<Option<&'static str>, Error> {
         let Some(outcome) = call.end.outcome() else {
             return Ok(Some("unfinished"));
@@ -139,7 +140,7 @@ impl Reader {
                 seq,
             };
             let line = serde_json::to_vec(&line).map_err(|_| Error::corrupt("a row"))?;
-            // The head comes before the lines.
+            // Reserves room for the head, which comes before the lines.
             let bytes = lines.len() + line.len() + 1 + MAX_LINE_BYTES;
             if count > MAX_CASSETTE_ROWS || bytes > MAX_CASSETTE_BYTES {
                 return Err(Error::TooMuch);

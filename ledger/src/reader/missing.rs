@@ -31,7 +31,7 @@ pub enum MissingPayload {
     NotKept(Keep),
     /// It has more bytes than the limit for a payload.
     TooLarge(u64),
-    /// It was erased, by this row.
+    /// It was erased; this row records it.
     Erased(u64),
     /// It is older than the longest time that payloads are kept.
     Expired,
@@ -119,8 +119,8 @@ impl Reader {
         })
     }
 
-    /// The first row by which payloads of this call were erased. Reads all rows after the call's
-    /// rows.
+    /// The first row which records that payloads of this call were erased. Searches all rows after
+    /// the call's rows.
     fn erased(&self, call: &RecordedCall) -> Result<Option<u64>, Error> {
         let person = call.call.as_ref().and_then(|call| call.person);
         let mut from = call.rows().last().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Proofs that a row is in the ledger, or that a ledger only grew, for anyone who has only
-//! checkpoints.
+//! Proofs for anyone who has checkpoints but not the rows: that a row is in the ledger, or that
+//! rows were only appended between two checkpoints.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;

@@ -73,7 +73,7 @@ fn place(size: u64) -> (u64, usize) {
     (last / WIDTH as u64, count)
 }
 
-/// The hashes of each level that are in no tile yet, and the number of hashes before them.
+/// For each level: the number of its full tiles, and the hashes that are in no tile yet.
 struct Tiles<'d> {
     directory: &'d Path,
     levels: Vec<(u64, Vec<Hash>)>,

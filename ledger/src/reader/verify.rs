@@ -59,7 +59,8 @@ pub enum Finding {
         /// The rows that were signed.
         expected: u64,
     },
-    /// The checkpoint is not one of this ledger and its key, or not of this size.
+    /// The checkpoint is not one of this ledger and its key, its size or edge is wrong, or it
+    /// differs from the one of the same size that was kept elsewhere.
     #[error(
         "the checkpoint of {size} rows is not this ledger's, or another than the one kept elsewhere"
     )]
@@ -67,7 +68,8 @@ pub enum Finding {
         /// Its size.
         size: u64,
     },
-    /// The head is not the tree of the rows: rows behind the newest checkpoint were changed, or the head was.
+    /// The head is not the tree of the rows: the head was changed, or rows after the newest
+    /// checkpoint were.
     #[error("rows from {from} on: the head is not the tree of the rows")]
     Head {
         /// The first row that may be concerned.
@@ -123,7 +125,7 @@ impl Reader {
     /// Errors of the file. Findings are part of the result.
     pub fn verify(&mut self, elsewhere: &[Checkpoint]) -> Result<VerifiedLedger, Error> {
         let mut found = VerifiedLedger::default();
-        // Reads everything from one state, while others append.
+        // Reads all rows from one state, even if others append in the meantime.
         self.records.execute_batch("BEGIN")?;
         let walked = self.walk(elsewhere, &mut found);
         self.records.execute_batch("COMMIT")?;
@@ -144,11 +146,12 @@ impl Reader {
         let head = head(&self.records)?;
         let signed = self.signed(elsewhere, found)?;
         let mut next = signed.iter().peekable();
-        // `None` after a gap, until a checkpoint has the tree.
+        // The edge of the rows so far; `None` after missing or changed rows, until a checkpoint has
+        // an edge.
         let mut edge = Some(Edge::new());
         let (mut size, mut good) = (0_u64, 0);
-        // The row up to which rows state pruning: first by rows below a checkpoint, then by all
-        // rows.
+        // The row before which records were pruned: `pruned` according to rows below a checkpoint,
+        // `said` according to all rows so far.
         let (mut pruned, mut said) = (0, 0);
         let mut emptied: Vec<Range<u64>> = Vec::new();
         let mut statement = self

@@ -1,5 +1,5 @@
-//! The kinds of records and their fields. Fields are in the order of RFC 8785, sorted by name: they are written
-//! in this order.
+//! The kinds of records and their fields. Fields are written in the order in which they are
+//! declared, so they are sorted by name, as RFC 8785 requires.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use crate::record::names::{
     TraceParent, Version, Word,
 };
 
-/// A type of record fields: empty fields are not written, and unknown fields are not accepted.
+/// Types of record fields. A field with `if` is left out if it is empty. Unknown fields are not
+/// accepted.
 macro_rules! fields {
     ($($(#[$outer:meta])* $name:ident $(<$of:ident>)? {
         $($(#[$inner:meta])* $field:ident: $type:ty $(, if $empty:literal)?;)*
@@ -100,7 +101,7 @@ fields! {
         context: Option<Content>, if "Option::is_none";
         /// How many entries of lists did not fit into the record.
         cut: Number, if "Number::is_zero";
-        /// The driver that was picked.
+        /// The driver that was picked last.
         driver: Option<Part<Id>>, if "Option::is_none";
         /// Its input.
         input: Option<Content>, if "Option::is_none";
@@ -114,13 +115,14 @@ fields! {
         person: Option<Person>, if "Option::is_none";
         /// Digest of the policy that decided.
         policy: Option<Hash>, if "Option::is_none";
-        /// The other drivers, and why each was rejected.
+        /// Drivers that were considered but can't serve the call, each with the reason. If the
+        /// policy denies all drivers, `driver` is among them.
         rejected: Vec<Rejected>, if "Vec::is_empty";
         /// The recorded call that this one repeats.
         rerun_of: Option<Invocation>, if "Option::is_none";
         /// The first invocation of the chain, for nested calls.
         root: Option<Invocation>, if "Option::is_none";
-        /// The rules that granted something.
+        /// The rules by which the policy allowed or denied the call.
         rules: Vec<Rule>, if "Vec::is_empty";
         /// Digest of the tool's surface.
         surface: Option<Hash>, if "Option::is_none";
@@ -159,7 +161,7 @@ fields! {
         late: bool, if "is_false";
         /// The limit that was reached.
         limit: Option<Word>, if "Option::is_none";
-        /// Peak memory of an attempt, in bytes.
+        /// The highest peak memory of an attempt, in bytes.
         memory: Number, if "Number::is_zero";
         /// Who made the error: host, driver, person.
         origin: Option<Word>, if "Option::is_none";
@@ -171,7 +173,7 @@ fields! {
         stage: Word;
         /// Microseconds from request to result.
         us: Number;
-        /// The number of the driver's attempts without a grant, by kind.
+        /// How often the driver attempted something without a grant, by kind.
         violations: BTreeMap<Word, Number>, if "BTreeMap::is_empty";
     }
 
@@ -217,13 +219,14 @@ fields! {
         outcome: Outcome;
     }
 
-    /// The counted refusals of one principal. Its first refusals have separate rows.
+    /// Refusals, and questions for approval, that were counted instead of recorded. The first ones
+    /// of a principal have separate rows.
     RefusedMore {
-        /// The number of refusals by code.
+        /// Their number by code.
         codes: BTreeMap<Code, Number>, if "BTreeMap::is_empty";
         /// How many entries of lists did not fit into the record.
         cut: Number, if "Number::is_zero";
-        /// The principal of the refusals; `None` for many principals.
+        /// Their principal; `None` if they have none, or many.
         person: Option<Person>, if "Option::is_none";
         /// When the first of them was.
         since: Number;
@@ -335,9 +338,9 @@ words! {
         Answered,
         /// The answer holds for later calls.
         Remembered,
-        /// A person took it back: a question, by denying another one about the same tool.
+        /// The question was withdrawn: the person denied another question about the same tool.
         Revoked,
-        /// Its time is over: that of a question, or, where there is a scope, that of an answer which held.
+        /// The question expired; or, if `scope` is set, the remembered answer.
         Expired,
     }
 

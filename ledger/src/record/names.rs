@@ -1,6 +1,6 @@
 //! The values that may be in a record: names of closed grammars, bytes in hexadecimal, and numbers.
-//! Each type checks its value when it is created, so that no text of a caller, guest or server gets
-//! into a record.
+//! Each type checks its value when it is created, so that no free text of a caller, guest or server
+//! gets into a record.
 
 use std::fmt;
 use std::sync::Arc;
@@ -149,7 +149,7 @@ pub type Person = Hex<16>;
 pub type Session = Hex<16>;
 
 impl<const N: usize> Hex<N> {
-    /// Reads the bytes of a database blob.
+    /// Takes bytes; `None` if they are not exactly `N`.
     pub(crate) fn from_slice(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
@@ -186,8 +186,8 @@ impl Digits {
     fn of(bytes: &[u8]) -> Self {
         let mut text = [0; 64];
         for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
-            // Does not use `map` of arrays, which is not inlined: hexadecimal digits are most of a
-            // record.
+            // Does not use `map` of arrays, which is not inlined. Most of a record is hexadecimal
+            // digits.
             *pair = [letter(byte >> 4), letter(byte & 15)];
         }
         let length = (2 * bytes.len()).min(64);
@@ -242,7 +242,7 @@ impl Invocation {
     /// Reads a UUID.
     ///
     /// # Errors
-    /// If the text is anything but 36 lower-case hexadecimal digits and dashes.
+    /// If the text is not a UUID in lower case with dashes.
     pub fn parse(text: &str) -> Result<Self, RecordError> {
         let lower = text.len() == 36 && !text.bytes().any(|byte| byte.is_ascii_uppercase());
         match uuid::Uuid::try_parse(text) {
@@ -271,7 +271,8 @@ impl<'de> Deserialize<'de> for Invocation {
     }
 }
 
-/// An integer from 0 to 2^53 − 1. Larger numbers become 2^53 − 1.
+/// An integer from 0 to 2^53 − 1. A larger `u64` becomes 2^53 − 1; a larger number in JSON is
+/// refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Number(u64);
 

@@ -18,12 +18,12 @@ use crate::recorder::{AnswerSender, Durability, Entry, Given, Pending, Recorder,
 use crate::writer::queue::{Gather, Queue, QueuedRow};
 use crate::writer::{QUEUE_BYTES, WrittenRows};
 
-/// How long rows that are not awaited are gathered before they are sent. The recorder writes its
-/// rows after each read.
+/// How long rows that are not awaited are gathered before they are sent. The recorder does not
+/// gather: it writes the rows that arrive together.
 const GATHER: Duration = Duration::from_millis(12);
 /// How often to check whether the recorder answers in time.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// The reason if the recorder ended without being asked.
+/// The problem that is reported if the recorder ends without being asked.
 const ENDED: &str = "it has ended";
 
 /// A [`Recorder`] whose ledger belongs to another process, at the other end of a socket.
@@ -33,8 +33,8 @@ const ENDED: &str = "it has ended";
 /// start after its caller gave up, an `abandoned` row revokes the start. A recorder that has not
 /// answered for 30 seconds has failed.
 ///
-/// Its threads start with the first entry, or with [`Remote::ended`], so that a process has only
-/// one thread while it confines itself.
+/// Its threads start with the first request, or with [`Remote::ended`] or [`Remote::close`]. A
+/// process can confine itself before, while it has only one thread.
 pub struct Remote {
     queue: Arc<Queue>,
     shared: Arc<ConnectionState>,
@@ -47,7 +47,7 @@ pub struct Remote {
 /// The state of a recorder, as seen by the recording process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecorderCounts {
-    /// Rows that were sent to the recorder, which writes them or reports why not.
+    /// Rows that were sent to the recorder.
     pub sent: u64,
     /// Rows that were given up or could not be sent.
     pub lost: u64,
@@ -62,10 +62,11 @@ impl Remote {
     /// the meantime are sent. If they can't be recorded in the end, their answers are errors.
     ///
     /// # Errors
-    /// If the start can't be sent.
+    /// If the socket can't be set up, or the start does not fit a frame. If the socket can't be
+    /// written because the recorder has died, the first request fails.
     pub fn start(socket: UnixStream, start: Start) -> Result<Self, Error> {
         let (keep, limits) = (start.options.keep, start.options.payloads);
-        // Set before this process confines itself.
+        // The timeout is set here, before this process confines itself.
         (socket.set_read_timeout(Some(LOOK_INTERVAL)))
             .map_err(|error| Error::io("the recorder's socket", error))?;
         match RequestFrame::Start(Box::new(start)).write(&mut &socket) {
@@ -127,8 +128,8 @@ impl Remote {
         self.shared.written()
     }
 
-    /// Asks the queue. If the connection has ended, the answer has the reason, which is known
-    /// before the queue closes.
+    /// Asks the queue. If the connection has ended, the answer is the reason, which [`end`] sets
+    /// before it closes the queue.
     fn ask(&self, ask: impl FnOnce(&Arc<Queue>) -> Pending) -> Pending {
         self.run();
         let shared = self.shared.clone();
@@ -178,11 +179,11 @@ impl Remote {
     }
 }
 
-/// Closes the queue and all pending answers.
+/// Answers all waiting callers with how the connection ended, and closes the queue.
 fn end(queue: &Queue, shared: &ConnectionState, how: Result<(), Error>) {
     shared.end(how);
     queue.close(None);
-    // Drops the unsent rows, which answers their callers.
+    // Dropping the unsent rows answers their callers with an error.
     let unsent = queue.take(Instant::now());
     shared.lose(unsent.given_up.saturating_add(unsent.rows.len() as u64));
 }
@@ -223,8 +224,8 @@ fn read(queue: &Arc<Queue>, shared: &ConnectionState, socket: &UnixStream) -> Re
     }
 }
 
-/// The socket for reading. While nothing can be read, it checks the waiting callers, which get an
-/// error if the answer takes too long.
+/// The socket for reading. It also checks regularly, while nothing can be read, whether callers
+/// have waited too long; they get an error.
 struct Watched<'a> {
     queue: &'a Queue,
     shared: &'a ConnectionState,

@@ -27,10 +27,10 @@ const IN_FLIGHT: usize = 4096;
 const MAX_PRINCIPALS: usize = 65_536;
 /// The code of a connection that ended because of an invalid frame.
 const FRAME_INVALID: &str = "frame-invalid";
-/// The code of a connection that ended without notice by the recording process.
+/// The code of a connection that the recording process ended without notice.
 const HOST_GONE: &str = "host-gone";
 
-/// A connection to a recording process that has started.
+/// A connection to a recording process, which has sent its [`Start`].
 pub struct RecorderConnection {
     /// Reads without control messages, so that no file descriptor is received.
     from: BufReader<UnixStream>,
@@ -45,7 +45,7 @@ impl RecorderConnection {
     /// Waits for the start; `None` if the recording process ends before it.
     ///
     /// # Errors
-    /// [`FrameError`] if another frame comes first.
+    /// [`FrameError`] if the socket fails, or if anything but a valid start comes first.
     pub fn accept(socket: UnixStream) -> Result<Option<Self>, FrameError> {
         let mut from = BufReader::with_capacity(BUFFER_BYTES, socket.try_clone()?);
         match RequestFrame::read(&mut from)? {
@@ -119,7 +119,7 @@ impl RecorderConnection {
                 tracing::error!(code = FRAME_INVALID, %problem, "the session was ended");
                 Some(FRAME_INVALID)
             }
-            // The recording process was killed; the `closed` row states it.
+            // The recording process is gone; the `closed` row states it.
             Err(problem @ FrameError::Io(_)) => {
                 tracing::info!(code = HOST_GONE, %problem, "the session was ended");
                 Some(HOST_GONE)
@@ -182,8 +182,8 @@ fn take(
     }
 }
 
-/// Answers each request once its answer comes. A request that waits for another attempt delays the
-/// next requests, which would fail for the same reason.
+/// Answers the requests in their order. A request that waits for another attempt to write it delays
+/// the later answers; the later requests would fail for the same reason.
 fn answer(answering: &Receiver<Answering>, mut to: UnixStream) {
     while let Ok((id, pending)) = answering.recv() {
         let outcome = pending.wait();
@@ -221,11 +221,11 @@ const BURST_BYTES: u64 = 64 * 1024 * 1024;
 /// to its record.
 const LEAST_BYTES: u64 = 256;
 
-/// The amount that a connection may send, in billionths of a byte.
+/// Limits the rate at which a connection sends.
 struct Allowance {
     start: Instant,
-    /// The amount that it has sent. It is raised over time, so that at most one burst is left for
-    /// later.
+    /// The amount that it has sent, in billionths of a byte. After a pause, it is raised to the
+    /// amount that it could have sent at the rate, so that at most one burst is saved up.
     sent: u128,
 }
 

@@ -20,8 +20,8 @@ const MAX_SMALL_BYTES: usize = 2 * 1024;
 /// The most bytes of an answer: a fully escaped text, and rows.
 const MAX_ANSWER_BYTES: usize = 16 * 1024;
 
-/// The initial capacity of a request's body, which suffices for most entries. See the capacity of a
-/// record's line for its size.
+/// The initial capacity of a request's body, which suffices for most entries. It is below 1 KiB for
+/// the same reason as the capacity of a record's line.
 const BODY_CAPACITY_BYTES: usize = 1000;
 
 const START: u8 = 1;
@@ -79,9 +79,9 @@ pub enum AnswerFrame {
         #[serde(with = "sent_outcome")]
         outcome: Result<(), Error>,
     },
-    /// All rows are written, and the ledger is closed.
+    /// The session has ended, and the ledger is closed.
     Closed {
-        /// The result of closing.
+        /// Success if all rows were written, otherwise why not.
         #[serde(with = "sent_outcome")]
         outcome: Result<(), Error>,
         /// The rows of the session's latest calls.

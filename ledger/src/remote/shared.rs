@@ -18,7 +18,7 @@ struct Asked {
     at: Instant,
     /// `None` once the caller has given up.
     waiting: Option<AnswerSender>,
-    /// The entry that revokes the request, if it is done after the caller has given up.
+    /// The entry that revokes a start, if the start is written after the caller has given up.
     undo: Option<Box<Entry>>,
     /// Whether the request is the start of a call.
     is_start: bool,
@@ -51,7 +51,7 @@ impl State {
         Some(since.max(self.answered.unwrap_or(since)))
     }
 
-    /// Whether a caller has given up on an unanswered request.
+    /// Whether the oldest request, or sending the current batch, takes [`ANSWER`] or longer.
     fn is_silent(&self, now: Instant) -> bool {
         let mut oldest = self.asked.values().take(1);
         let late = |since: Instant| now.saturating_duration_since(since) >= ANSWER;
@@ -63,7 +63,7 @@ impl State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answering {
     InTime,
-    /// No caller waits until it answers again.
+    /// New requests fail at once until it answers again.
     Late,
     /// It counts as lost.
     Never,

@@ -39,7 +39,7 @@ pub(super) struct WriterThread {
     late: Late,
     /// Rows whose answer waits for another attempt.
     retried: Vec<QueuedRow>,
-    /// Whether commits wait for the disk now.
+    /// Whether commits wait for the disk now; `None` if unknown.
     durable: Option<bool>,
     checkpointed: Instant,
     gap: Option<Instant>,
@@ -111,8 +111,8 @@ impl WriterThread {
         loop {
             let mut next = self.checkpointed + self.options.checkpoint_interval;
             if !self.retried.is_empty() || !self.late.is_empty() {
-                // Pause even if a checkpoint is overdue; otherwise it would be retried without a
-                // pause.
+                // Pause even if a checkpoint is overdue. Otherwise the rows would be retried
+                // without a pause.
                 next = Instant::now() + RETRY_INTERVAL;
             }
             let batch = queue.take(next);
@@ -268,7 +268,7 @@ impl WriterThread {
         }
         match note {
             Some(note) => self.publish(&note),
-            // The rows are on the disk in any case; the next checkpoint covers them.
+            // If this checkpoint fails, the next one covers the rows, which are committed.
             None if due => {
                 if let Err(error) = self.checkpoint() {
                     tracing::warn!(%error, "no checkpoint of the ledger was made");
@@ -279,7 +279,7 @@ impl WriterThread {
         Ok(answers)
     }
 
-    /// The time for which an awaited row may still be tried.
+    /// How long to wait for other processes: about as long as the most urgent awaited row allows.
     fn timeout(&self, rows: &[QueuedRow]) -> Duration {
         let waited_for = rows.iter().filter(|row| row.reply.is_some());
         match waited_for.map(|row| row.deadline).min() {
@@ -350,7 +350,8 @@ impl WriterThread {
     }
 }
 
-/// Appends a row, unless its caller's id was given before. The end of a call that did not run frees the id.
+/// Appends a row, and stores the caller's id if the entry has one. If the id was given before,
+/// returns [`Error::Given`] and appends nothing. An entry that ends a call frees its id instead.
 fn one(
     rows: &mut Appending<'_>,
     entry: &Entry,

@@ -1,7 +1,7 @@
-//! Rows that are counted instead of written. Rows that could not be written are counted, except the
-//! rows of ended calls, which are held in reserve until they can be written. Beyond a few per
-//! second, refusals of a principal and questions to it become one row with counts by code. These
-//! are counted on arrival, so that a flood takes no room in the queue.
+//! Rows that are counted instead of written. Rows that could not be written are counted, except
+//! awaited rows of ended calls: up to 64 KiB of them are held in reserve until they can be written.
+//! Beyond a few per second, refusals of a principal and questions to it become one row with counts
+//! by code. They are counted on arrival, so that a flood takes no room in the queue.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem::size_of;
@@ -72,7 +72,7 @@ impl Late {
 
 /// How long refusals are counted together.
 const WINDOW: Duration = Duration::from_secs(1);
-/// The most refusals of a window that get separate rows.
+/// The most refusals and questions of a window that get separate rows.
 const ROWS: u32 = 10;
 /// The most principals that are counted separately. All others are counted together.
 const PRINCIPALS: usize = 4096;
@@ -84,7 +84,7 @@ const OTHER: &str = "other-codes";
 /// The code under which questions for approval are counted.
 const QUESTIONS: &str = "approval-asked";
 
-/// The refusals of the last second.
+/// The refusals and questions of the last second.
 #[derive(Default)]
 pub(super) struct Refusals {
     windows: HashMap<Option<Arc<str>>, Window>,

@@ -1,6 +1,6 @@
-//! The queue between callers that record and the thread that writes, bounded in bytes. If it is
-//! full, callers wait. A row that finds no room is dropped only if its caller stops waiting or the
-//! taker does not answer; dropped rows are counted.
+//! The queue between callers that record and the thread that writes or sends, which is called the
+//! taker. The queue is bounded in bytes. If it is full, callers wait. A row that finds no room is
+//! dropped if its caller stops waiting or the taker does not answer; dropped rows are counted.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,9 +12,9 @@ use crate::record::{Code, Event};
 use crate::recorder::{AnswerSender, Durability, Entry, Given, Pending, channel};
 use crate::writer::counted::Refusals;
 
-/// How long the row of an ended call is tried.
+/// How long writing the row of an ended call is tried.
 const ENDED: Duration = Duration::from_secs(2);
-/// How long other awaited rows are tried.
+/// How long writing any other awaited row is tried.
 const OTHERS: Duration = Duration::from_secs(5);
 
 /// A row to be written.
@@ -31,7 +31,7 @@ impl QueuedRow {
         matches!(self.entry.event, Event::Ended(_))
     }
 
-    /// Whether its call starts once the row is on the disk.
+    /// Whether the row is the start of a call, which runs once the row is on the disk.
     fn is_start(&self) -> bool {
         matches!(self.entry.event, Event::Started(_))
     }
@@ -80,7 +80,7 @@ struct State {
     next_look: Option<Instant>,
     urgent: bool,
     waiting: Vec<Waker>,
-    /// Whether the taker of the rows does not answer, so that callers do not wait for it.
+    /// Whether the taker does not answer, so that callers do not wait for it.
     silent: bool,
 }
 
@@ -230,8 +230,8 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Sets whether the taker of the rows answers. If not, waiting callers get an error. Questions
-    /// fail, starts are removed, and other rows stay.
+    /// Sets whether the taker is silent. If it is, waiting callers get an error: questions and
+    /// flushes fail, starts are removed, and other rows stay.
     pub(crate) fn set_silent(&self, silent: bool) {
         let mut state = self.state();
         state.silent = silent;
@@ -284,7 +284,7 @@ impl Queue {
             return Pending::ready(Err(Error::silent()));
         }
         let (reply, answer) = channel();
-        // A question that is not added is answered with the error that the ledger is closed.
+        // If the question is not added, `reply` is dropped, which answers with `Error::Closed`.
         if !state.batch.closing {
             put(&mut state, reply);
             state.urgent = true;
@@ -327,7 +327,7 @@ impl Queue {
         self.state().batch.closing
     }
 
-    /// Waits for something to do, at most until `until`.
+    /// Waits for something to do, at most until `until`, and takes the contents of the queue.
     pub(crate) fn take(&self, until: Instant) -> Batch {
         let mut state = self.state();
         loop {

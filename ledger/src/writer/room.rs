@@ -1,5 +1,5 @@
-//! Decides which rows are written when the room for records runs short, and counts each principal's
-//! rows. The rows of a session show which principal fills the room.
+//! Decides which rows are written when the room for records runs short. The session's rows are
+//! counted by principal, to find the principals that fill the room.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,11 +11,12 @@ use crate::writer::queue::QueuedRow;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RecordRoom {
     Ample,
-    /// For a principal that has written too much, [`Self::Ended`] applies.
+    /// All rows are written, except for principals that have written too much: for them,
+    /// [`Self::Ended`] applies.
     Shared,
-    /// Rows that are not awaited are counted.
+    /// Rows that are not awaited are counted instead of written.
     Short,
-    /// Only the rows of ended calls are written.
+    /// Only awaited rows of ended calls are written.
     Ended,
     None,
 }

@@ -222,7 +222,7 @@ fn a_damaged_row_is_told_between_the_calls_and_the_others_are_read() {
     assert_eq!(found[4], Ok((invocation(4), false, Some(5))));
     assert_eq!(found[5], sound[4]);
     assert_eq!(found.len(), 6);
-    // Code that copies calls gets an error.
+    // `calls` fails at a damaged row.
     let strict = place.reader().calls::<Error>(0, u64::MAX, |_| Ok(()));
     assert_eq!(strict.unwrap_err().code(), "ledger-differs");
 }

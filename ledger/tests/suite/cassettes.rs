@@ -391,7 +391,7 @@ fn a_cassette_of_another_ledger_or_of_garbage_is_refused() {
     let bytes = export(&one);
     let found = Cassette::read(&bytes, Some(&verifier)).unwrap_err();
     assert_eq!((found, found.code()), (E::Key, "cassette-key"));
-    // Under the key of the other ledger, the checkpoint is not signed.
+    // The key of the other ledger has not signed the checkpoint.
     let text = String::from_utf8(bytes.clone()).unwrap();
     let key = one.reader().verifier().to_vkey();
     let forged = text.replace(&key, &verifier.to_vkey());

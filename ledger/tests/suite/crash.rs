@@ -43,7 +43,7 @@ fn child() {
     }
 }
 
-/// Starts this binary again, for one task.
+/// The command that runs this binary again, for one task.
 pub(crate) fn start(task: &str, folder: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "--nocapture", "crash::child"]);
@@ -65,9 +65,9 @@ fn say(what: &str, id: u64) {
     std::io::stdout().write_all(line.as_bytes()).unwrap();
 }
 
-/// Makes read-only calls until it is killed, so that no awaited row makes the writer write their
-/// rows earlier. In the meantime, probes do the same as the writer: they wake up after a while, and
-/// write.
+/// Makes calls until it is killed. All are read-only, since an awaited row would make the writer
+/// write earlier. In the meantime, probes do the same as the writer: they wake up after a while,
+/// and write.
 fn read_only_calls(folder: &Path, process: u64) {
     let writer = Writer::open(LedgerOptions::new(folder.join("ledger")), opened()).unwrap();
     say("\nready", 0);

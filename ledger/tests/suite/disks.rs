@@ -335,7 +335,7 @@ fn payloads_that_are_damaged_while_a_writer_has_them_open_stop_no_row() {
         row(number).unwrap();
     }
     let path = place.ledger().join("payloads.sqlite");
-    // Writes into the pages of the tables, through the log, and reads everything again.
+    // Empties the log, and overwrites all pages of the file except the first.
     let sql = place.payloads();
     sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
         row.get::<_, i64>(0)

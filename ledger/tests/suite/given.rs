@@ -1,4 +1,4 @@
-//! Ids that callers gave their calls: each runs once.
+//! Ids that callers gave their calls: a second call with an id does not run.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -27,7 +27,7 @@ fn with_payloads(entry: Entry) -> Entry {
         .payload(PayloadKind::Detail, b"detail".to_vec())
 }
 
-/// The row's entry for each payload.
+/// The size and the commitment of each payload in a row.
 fn contents(place: &Place, seq: u64) -> Vec<Option<Content>> {
     let event = place.reader().row(seq).unwrap().read().unwrap().event;
     let (call, outcome) = (event.call().unwrap(), event.outcome());

@@ -76,7 +76,7 @@ fn a_full_queue_makes_callers_wait_and_drops_nothing() {
     });
     std::thread::sleep(Duration::from_millis(900));
     let sent = sent.load(std::sync::atomic::Ordering::Relaxed);
-    // The queue's 8 MiB and the rows that the writer had taken before, but not all 20 MB.
+    // The queue took 8 MiB, and the writer had taken some rows before, but not all 20 MB were sent.
     assert!((100..390).contains(&sent), "{sent}");
     holder.execute_batch("COMMIT").unwrap();
     thread.join().unwrap();

@@ -45,7 +45,7 @@ fn remote(options: LedgerOptions) -> (Remote, Served) {
     (Remote::start(socket, start(options)).unwrap(), served)
 }
 
-/// A started recorder, whose frames the test writes itself.
+/// A recorder that has received its start. The test writes all further frames itself.
 fn begun(place: &Place) -> (UnixStream, Served) {
     let (mut socket, served) = recorder();
     socket.set_read_timeout(Some(LONGEST)).unwrap();
@@ -236,7 +236,8 @@ fn a_full_queue_makes_callers_wait_on_both_sides_and_drops_nothing() {
         }
     });
     std::thread::sleep(Duration::from_millis(1200));
-    // Two full queues and the rows that each side's thread has taken, but not all 60 MB.
+    // Both queues are full, and the thread of each side has taken some rows, but not all 60 MB were
+    // sent.
     let stuck = sent.load(std::sync::atomic::Ordering::Relaxed);
     assert!((200..900).contains(&stuck), "{stuck}");
     holder.execute_batch("COMMIT").unwrap();
@@ -308,7 +309,7 @@ fn starts_that_wait_together_for_a_recorder_that_hangs_have_one_deadline() {
     let mut options = place.options();
     options.keep = toolward_ledger::payload::Keep::All;
     let remote = Remote::start(socket, start(options)).unwrap();
-    // More than the socket's buffers hold.
+    // These entries do not fit into the socket's buffers.
     let begun = Instant::now();
     let starts: Vec<_> = (0..40)
         .map(|number| {
@@ -506,7 +507,8 @@ fn unstated() -> Vec<(&'static str, Entry)> {
     ]
 }
 
-/// Valid frames with one byte changed at each position, without frames that stay the same.
+/// Frames that end the connection: malformed frames, frames that may not follow a start, and
+/// entries that a recording process may not state.
 fn forged() -> Vec<(String, Vec<u8>)> {
     let good = queue(started(invocation(1)).payload(PayloadKind::Input, b"{}".to_vec()));
     let body = &good[5..];

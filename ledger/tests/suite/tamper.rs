@@ -411,7 +411,7 @@ fn a_row_that_nobody_signed_does_not_say_that_others_were_pruned() {
         mend_head(sql);
     });
     assert_eq!(found, "row 0 is empty");
-    // No session signs it.
+    // No session can be opened that would sign it.
     let error = Writer::open(place.options(), opened()).unwrap_err();
     assert_eq!(error.code(), "ledger-differs");
     let error = Maintenance::open(&place.ledger(), None).unwrap_err();

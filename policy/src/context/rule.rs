@@ -247,7 +247,7 @@ pub enum ContextSource {
     Written(Value),
     /// An environment variable of the host.
     Env(String),
-    /// A file, as written; the path is relative to the policy's file.
+    /// A file. A relative path starts at the directory of the policy's file.
     File(String),
 }
 

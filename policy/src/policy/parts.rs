@@ -37,8 +37,8 @@ pub struct PolicyTables {
     pub approvals: Vec<ApprovalPolicy>,
     /// `[resolve]`: the drivers that may serve tools at all.
     pub resolve: ResolveTable,
-    /// `[network] ca_file`, as written: certificates to trust in addition to the system's. The path
-    /// is relative to the policy's file.
+    /// `[network] ca_file`: certificates to trust in addition to the system's. A relative path
+    /// starts at the directory of the policy's file.
     pub ca_file: Option<String>,
     /// `[limits]`.
     pub limits: LimitSettings,
@@ -60,14 +60,14 @@ pub struct PolicyTables {
 pub struct PolicyParts {
     /// The source of the rules, which names them to people.
     pub source: Option<String>,
-    /// The base for relative paths: directories of workspaces, and files of secrets and
-    /// authorities. Without it, a relative directory is refused, and files stay relative.
+    /// The base for relative paths: directories of workspaces, and files of secrets, of contexts
+    /// and of the CA. Without it, a relative directory is refused, and files stay relative.
     pub base: Option<PathBuf>,
     /// `[[grant]]`.
     pub grants: Vec<Rule>,
     /// `[[deny]]`.
     pub denies: Vec<DenyRule>,
-    /// Everything else.
+    /// All other tables.
     pub tables: PolicyTables,
 }
 

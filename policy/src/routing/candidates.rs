@@ -36,7 +36,8 @@ pub struct Rejected<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    /// Sorts the drivers that name the contract by whether they may serve it.
+    /// Splits the drivers that name the contract into drivers that may serve it, best first, and
+    /// others.
     pub(super) fn of(
         contract: Contract<'a>,
         drivers: &[Implementation<'a>],
@@ -125,8 +126,8 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// The requirements of a driver that this machine does not meet. Disk space does not matter to a
-/// sandbox without files.
+/// The requirements of a driver that this machine does not meet. The required disk space is
+/// ignored.
 fn lacks(machine: &Machine, platform: &Platform) -> Vec<Rejection> {
     let mut lacks = Vec::new();
     if !platform.runs_on_os(&machine.os) {

@@ -175,7 +175,8 @@ mod tests {
             "---\nid: {id}\nname: D\ndescription: Does it.\nversion: 1.0.0\nkind: {kind}\n{more}\
              implements:\n  - tool: a.tool\n    version: 1.x\n{indented}{own}---\n"
         );
-        // A driver of kind http has no request here, but can be read nevertheless.
+        // This source has no request, so a driver of kind http is read as kind sdk, and gets its
+        // kind below.
         let source = match kind {
             H => source.replace("kind: http", "kind: sdk"),
             _ => source,

@@ -321,8 +321,8 @@ fn the_rules_that_gave_something_are_named_in_order() {
     );
 }
 
-/// The most entries that a contract and a driver can have, each wide enough to overlap with all
-/// others.
+/// Contract and driver have as many entries as they can. Each entry is wide enough to overlap with
+/// all others.
 #[test]
 fn a_declaration_made_to_be_slow_is_decided_all_the_same() {
     let mut tool = tool("");

@@ -35,7 +35,8 @@ fn found(
     (serving.collect(), rejected.collect())
 }
 
-/// Why a driver of a publisher may not serve a tool of acme that is bound to it; empty if it may.
+/// Why the publisher's driver, which a rule binds to a tool of acme, may not serve the tool; empty
+/// if it may.
 fn against(resolve: &str, lines: &str, publisher: &str) -> Vec<&'static str> {
     let binds = format!(
         "[resolve]\n{resolve}\n[[grant]]\npublisher = \"acme\"\ndriver_publisher = {publisher:?}\n\

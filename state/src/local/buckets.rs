@@ -1,6 +1,6 @@
-//! Buckets in one SQLite file: one connection writes, a few read. Everything here blocks. The
-//! trait's implementation runs each operation on a thread for blocking work, and interrupts it at
-//! the deadline.
+//! Buckets in one SQLite file: one connection writes, a few read. The methods of [`Store`] block
+//! the thread. The trait's implementation runs each operation on a thread for blocking work.
+//! Operations are interrupted at their deadline.
 
 mod bucket;
 mod connection;
@@ -178,7 +178,7 @@ CREATE TABLE entry (
 ) STRICT;
 ";
 
-/// Opens the file's first connection for writing, and creates the tables.
+/// Opens a connection for writing, and creates the tables if they are missing.
 fn open(path: &Path) -> Result<Connection, Error> {
     let deadline = deadline();
     let mut connection = Connection::open(path, OpenMode::Write)?;

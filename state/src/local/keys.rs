@@ -17,7 +17,7 @@ use crate::keys::{Binding, Unsealed};
 /// The most open tokens of one principal. The oldest is dropped first, which affects only this
 /// principal.
 const MAX_OPEN: usize = 256;
-/// The most bytes of a token, longer than any token that is made here.
+/// The most bytes of a token that is opened.
 const MAX_TOKEN_BYTES: usize = 512 << 10;
 
 /// The number of a token, which is the nonce of its seal.

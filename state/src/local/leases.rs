@@ -16,11 +16,11 @@ use crate::leases::{
     Withdrawal,
 };
 
-/// The numbers of places.
+/// The numbers of all places for running calls, and of all places in the queue.
 const RUNNING: u64 = 0;
 const WAITING: u64 = 1;
 
-/// Places of only this process, for resources that each process has separately.
+/// Creates places that no other process shares, for resources that each process has separately.
 pub fn places_of_process(limits: PlaceLimits) -> Arc<dyn Places> {
     Arc::new(LocalPlaces {
         running: Semaphore::new(limits.running.max(1) as usize),
@@ -108,7 +108,7 @@ pub(super) struct Withdrawals {
 }
 
 impl Leases for Local {
-    /// Hosts of one process already share the places.
+    /// Returns new places, which the hosts of this process share.
     fn places(&self, _of: PlacesOf<'_>, limits: PlaceLimits) -> Arc<dyn Places> {
         places_of_process(limits)
     }

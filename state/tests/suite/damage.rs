@@ -147,7 +147,7 @@ fn a_log_that_is_damaged_loses_what_was_in_it_and_no_more() {
     let store = place.open();
     let own = bucket(&store, "acme", "alice", "b");
     own.set("key-0", b"in the log").unwrap();
-    // A copy with a hole in the log, as a crash of the machine would leave it.
+    // A copy whose log has a damaged end, as a crash of the machine would leave it.
     let copy = Place::new();
     drop(copy.open());
     fs::copy(place.file(), copy.file()).unwrap();

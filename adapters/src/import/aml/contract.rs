@@ -16,13 +16,13 @@ const MAX_NAME: usize = 80;
 /// Longest tag, in characters, and the most tags.
 const MAX_TAG: usize = 80;
 const MAX_TAGS: usize = 32;
-/// AML's defaults.
+/// AML's default for the number of attempts.
 const ATTEMPTS: u64 = 3;
 /// The pause before the second attempt.
 const INITIAL_MS: u64 = 500;
-/// The longest time of a contract.
+/// The longest `timeout_ms` of a contract.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-/// How long a person may take.
+/// How long a person may take to answer.
 const ANSWER_MS: u64 = 600_000;
 
 /// Returns the fields of the contract. `request` is the request that carries it out, if this host
@@ -102,12 +102,13 @@ fn timeout(definition: &Definition, attempts: Option<&Value>) -> Option<Value> {
     Some(all.saturating_add(pauses).min(DAY_MS.max(each)).into())
 }
 
-/// Repeats with a pause that doubles, since AML states no pause.
+/// Returns a retry policy whose pauses double. AML states no pauses.
 fn retry(attempts: Value) -> Value {
     json!({ "max_attempts": attempts, "backoff": "exponential", "initial_ms": INITIAL_MS })
 }
 
-/// Returns the attempts of a tool that only reads. An empty `on_status` disables retries.
+/// Returns the number of attempts of a `retrieval` tool; `None` if it is not retried, which is also
+/// the case if `on_status` is empty.
 fn attempts(definition: &Definition, notes: &mut Vec<Note>) -> Option<Value> {
     let transport = rest(definition).filter(|_| definition.behaviour != Behaviour::Human)?;
     if transport.on_status.as_ref().is_some_and(Vec::is_empty) {
@@ -163,7 +164,7 @@ fn metadata(definition: &Definition, tool: &str) -> Value {
     let kind = word(&BEHAVIOURS, definition.behaviour);
     let effects = definition.side_effects.iter().map(|text| line(text));
     let effects: Vec<String> = effects.collect();
-    // The whole block, since another host uses it to call the tool.
+    // The whole block, since another host may use it to call the tool.
     let transport = definition.transport.as_ref();
     let aml = object! {
         tool_id = definition.tool_id;

@@ -1,8 +1,7 @@
 //! Converts the request of a `rest-api` transport to a driver of `kind: http`.
 //!
-//! AML's `endpoint`, `METHOD /path/{name}?key={name}`, becomes the driver's request line. The value
-//! of a placeholder is not parsed again, so no other text of AML than `{name}` may become a
-//! placeholder.
+//! AML's `endpoint`, `METHOD /path/{name}?key={name}`, becomes the driver's request line. Only
+//! AML's `{name}` becomes a placeholder; any other brace or `$` is refused.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +28,7 @@ pub(super) struct Request {
     pub(super) base_url: String,
     /// `metadata.http` of the driver's entry.
     pub(super) http: Value,
-    /// The secret that the request needs, and its header.
+    /// The secret that the request needs. The header for it is in `header`.
     pub(super) secret: Option<String>,
     pub(super) header: Option<String>,
 }
@@ -149,8 +148,8 @@ fn unplaced(input: &Value, line: &Line) -> Vec<String> {
     unused.cloned().collect()
 }
 
-/// Returns the name of the secret that a request needs, the header in which it is sent, and the
-/// prefix of the header's value.
+/// Returns the name of the secret that a request needs, the header in which such a secret is
+/// usually sent, and the prefix of the header's value.
 fn secret(
     credentials: &Credentials,
     tool: &str,
@@ -171,7 +170,7 @@ fn secret(
     Some((slug.to_owned(), header, before))
 }
 
-/// Returns the meanings of the statuses.
+/// Returns the errors by status, in the form of a driver's entry.
 fn errors(definition: &Definition, notes: &mut Vec<Note>) -> Map<String, Value> {
     let mut errors = Map::new();
     for meant in &definition.error_codes {
@@ -190,7 +189,7 @@ fn errors(definition: &Definition, notes: &mut Vec<Note>) -> Map<String, Value> 
     errors
 }
 
-/// Returns exactly the statuses after which a request is repeated.
+/// Returns the statuses in `on_status`, after which a request is repeated. Other keys are noted.
 fn retried(listed: &[String], notes: &mut Vec<Note>) -> Value {
     let each = listed.iter().filter_map(|key| {
         let status = status(key);
@@ -237,7 +236,7 @@ fn shortened(text: &str, bytes: usize) -> String {
     format!("{start}…")
 }
 
-/// The request line of an endpoint.
+/// An endpoint as a request line of a driver.
 struct Line {
     pub(super) method: Method,
     /// The path, with `${input.name}` for its inputs.

@@ -18,7 +18,7 @@ fn what_is_gathered_until_told_is_taken_then() {
         let batch = own.take(Instant::now() + Duration::from_secs(3600));
         sender.send(batch.rows.len())
     });
-    // The queue is empty.
+    // The queue is empty, so this has no effect.
     queue.take_gathered();
     for _ in 0..3 {
         queue.append(queued(), Durability::Queued).wait().unwrap();

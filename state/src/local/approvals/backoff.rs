@@ -15,7 +15,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(60);
 const MAX_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// How long after a pause another denial still counts as a repeated denial.
 const MEMORY_AFTER_PAUSE: Duration = Duration::from_secs(15 * 60);
-/// The most denied tools of one principal. The tool that was denied first is forgotten first.
+/// The most denied tools of one principal. The tool that was denied least recently is forgotten
+/// first.
 const MAX_TOOLS: usize = 256;
 
 /// A tool that was denied.

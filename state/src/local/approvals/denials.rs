@@ -1,6 +1,6 @@
-//! Denials on disk. Clients restart a server on standard input and output at any time, and the
-//! backoff would restart with the server. The file holds keyed hashes and times; it does not reveal
-//! who was asked about what.
+//! Denials on disk. A client may restart a server on standard input and output at any time. Without
+//! this file, a restart would end the backoff. The file holds keyed hashes and times; it does not
+//! reveal who was asked about what.
 
 use std::fmt::Write as _;
 use std::fs::{DirBuilder, File};
@@ -155,7 +155,7 @@ impl Denials {
 
     fn changed(&self, change: impl FnOnce(&mut Vec<DenialRow>)) -> std::io::Result<()> {
         let _lock = self.lock();
-        // Without reading the rows first, the rows of others would be lost.
+        // The rows of other processes must not be lost.
         let mut rows = self.read_rows()?;
         let before = rows.clone();
         change(&mut rows);

@@ -1,5 +1,5 @@
-//! Approvals "for this session": a principal approved a tool exactly as shown when the person was
-//! asked. They are kept only in memory.
+//! Approvals "for this session". Each is for one principal, and for a tool exactly as it was shown
+//! to the person. They are kept only in memory.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -21,11 +21,11 @@ struct Approval {
     key: ApprovalKey,
     /// When it ends.
     until: Instant,
-    /// The same by the system's clock, for records.
+    /// The same time by the system's clock, for records.
     shown: SystemTime,
 }
 
-/// Valid approvals by principal.
+/// Approvals by principal. Expired approvals stay until they are looked up or displaced.
 pub(crate) struct RememberedApprovals {
     lifetime: Duration,
     approved: Mutex<HashMap<Arc<str>, Approved>>,

@@ -23,7 +23,7 @@ WHERE b.owner = ?1 AND b.principal = ?2 AND b.name = ?3 AND e.position > ?4
 ORDER BY e.position";
 
 /// One bucket of one publisher and principal. Each operation is atomic, even on many keys: it is
-/// done as a whole, or fails and changes nothing. All later reads see a write that has returned.
+/// done as a whole, or fails and changes nothing. After a write has returned, all reads see it.
 ///
 /// Keys are compared byte by byte.
 struct Bucket<'a> {

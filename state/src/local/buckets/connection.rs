@@ -13,7 +13,7 @@ use toolward_support::sqlite::OpenMode;
 
 use crate::error::Error;
 
-/// The steps of SQLite's virtual machine between two checks of the clock, which take some hundred
+/// The steps of SQLite's virtual machine between two checks of the clock. They take a few hundred
 /// microseconds.
 const STEPS_PER_CHECK: std::ffi::c_int = 20_000;
 

@@ -192,7 +192,7 @@ fn within(limit: &'static str, (before, after): (u64, u64), allowed: u64) -> Res
     })
 }
 
-/// A number of the store that is never negative.
+/// Converts a stored number; fails if it is negative.
 pub(crate) fn count(stored: i64) -> Result<u64, Error> {
     u64::try_from(stored)
         .map_err(|_| Error::Corrupt(format!("expected a count, found {stored}").into()))

@@ -131,7 +131,7 @@ async fn an_approval_ends_the_backoff(approvals: &dyn Approvals) {
     let [first, second] = [1, 2].map(|number| question("alice", TOOL, number));
     opened(approvals, &first).await;
     answer(approvals, &first, PersonsAnswer::Denied).await;
-    // The question was asked before, by another process.
+    // This question was not opened here.
     answer(approvals, &second, PersonsAnswer::Approved).await;
     let paused = opening(approvals, &question("alice", TOOL, 3)).await;
     assert!(matches!(paused, Opening::Paused(_)), "it was not open");

@@ -106,7 +106,7 @@ async fn whoever_waits_for_a_call_decides_how_long(calls: &dyn Calls) {
     let soon = start + Duration::from_millis(60);
     let waits = call(1);
     let begun = settled(in_time(), || calls.begin(waits, soon)).await;
-    // If the last answer was lost, the repetition is late.
+    // If the last answer was lost, the repetition fails, since it is late.
     assert!(
         matches!(begun, Ok(Begun::Running)) || begun.is_err(),
         "{begun:?}"

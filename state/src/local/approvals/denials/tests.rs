@@ -82,7 +82,7 @@ fn each_further_no_doubles_the_pause_across_processes() {
     let directory = TempDir::new().unwrap();
     let path = file(&directory);
     begun(&directory).denied(&alice(), TOOL, Instant::now());
-    // As if the pause had ended a moment ago.
+    // Moves the start of the pause back, as if time had passed.
     let back = |seconds: u64| {
         let text = std::fs::read_to_string(&path).unwrap();
         let words: Vec<&str> = text.trim_end().split(' ').collect();

@@ -107,7 +107,7 @@ impl Remote {
     }
 }
 
-/// Polls the server whether a bundle was withdrawn, while the bundle is served.
+/// Polls the server until a bundle was withdrawn or is no longer served.
 async fn follow(remote: Remote, known: usize, withdrawal: Arc<Withdrawal>) {
     while withdrawal.withdrawn().is_none() && Arc::strong_count(&withdrawal) > 2 {
         let found = remote.send(in_time(), |server| {
@@ -138,7 +138,8 @@ impl fmt::Debug for RemotePlaces {
     }
 }
 
-/// An unanswered request, or a call that no longer waits. Returns the place that it may have.
+/// An unanswered request, or a call that no longer waits. On drop, returns the place that it may
+/// have.
 struct Unsettled(Option<(Arc<RemotePlaces>, u64)>);
 
 impl Drop for Unsettled {
