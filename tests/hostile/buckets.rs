@@ -123,7 +123,11 @@ async fn only_the_declared_bucket_can_be_opened_however_its_name_is_written() {
             let input =
                 json!({"do": "kv", "op": op, "bucket": bucket, "key": "key", "text": "x", "n": 1});
             let reply = call(&world.host, TOOL, input).await;
-            let kind = reply.metadata.violations.first().map(|found| found.kind.as_str());
+            let kind = reply
+                .metadata
+                .violations
+                .first()
+                .map(|found| found.kind.as_str());
             assert_eq!(kind, Some("database"), "{op} {bucket:?}");
             let got = reply.result.unwrap().structured;
             assert_eq!(

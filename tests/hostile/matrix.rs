@@ -316,7 +316,11 @@ async fn what_is_declared_and_allowed_works_and_nothing_else_does() {
                 }
                 (false, _) => {
                     assert!(reply.result.is_ok(), "{what}: {reply:?}");
-                    let kind = reply.metadata.violations.first().map(|found| found.kind.as_str());
+                    let kind = reply
+                        .metadata
+                        .violations
+                        .first()
+                        .map(|found| found.kind.as_str());
                     assert_eq!(kind, row.recorded, "{what}: {reply:?}");
                 }
             }

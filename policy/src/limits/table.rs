@@ -177,7 +177,7 @@ limits! {
     /// `limits.http_body_bytes` in DRIVER.md. One body, sent or received.
     HttpBody = "http_body_bytes", "bytes", Any, http_body_bytes: Limit<u64> =
         Limit::fixed(16 * MIB).up_to(64 * MIB), call: u64;
-    /// The head of a request, and of a response; of a response 64 KiB at most. Only an embedder sets it.
+    /// The head of a request, or of a response. A higher value has no effect on responses. Only an embedder sets it.
     HttpHead = "http_head_bytes", "bytes", Embedder, http_head_bytes: u64 = 64 * KIB, call: u64;
     /// `limits.http_timeout_ms` in DRIVER.md. One exchange; what is left of the deadline where
     /// that is less.

@@ -17,11 +17,7 @@ async fn two_dots_lead_nowhere_above_the_workspace() {
     ] {
         nothing_works(&disk, &host, all_on(path)).await;
         let (_, reply) = fs(&host, json!({"op": "read", "path": path})).await;
-        assert_eq!(
-            reply.metadata.violations[0].kind.as_str(),
-            "path",
-            "{path}"
-        );
+        assert_eq!(reply.metadata.violations[0].kind.as_str(), "path", "{path}");
     }
     // Other spellings of two dots are names of files that do not exist.
     let spellings = [
