@@ -101,7 +101,7 @@ impl RecordedCall {
 }
 
 impl Reader {
-    /// A call, by its id.
+    /// A call, by its id. Of a call with more than 10,000 rows, the newest 10,000 count.
     ///
     /// # Errors
     /// [`Error::NoRow`] if no row is about the call, [`Error::Differs`] if a row is damaged; and
@@ -109,6 +109,7 @@ impl Reader {
     pub fn call(&self, invocation: Invocation) -> Result<RecordedCall, Error> {
         let listed = self.list(&Filter {
             invocation: Some(invocation),
+            limit: u32::MAX,
             ..Filter::default()
         })?;
         let mut found = None;

@@ -136,6 +136,12 @@ fn rows_that_are_added_about_a_call_that_has_ended_change_nothing() {
         durable(&writer, forged).unwrap();
         assert_eq!(place.reader().call(invocation(1)).unwrap(), before);
     }
+    // More rows than a list has by default.
+    for _ in 0..100 {
+        queued(&writer, ended(invocation(1)));
+    }
+    writer.flush().wait().unwrap();
+    assert_eq!(place.reader().call(invocation(1)).unwrap(), before);
 }
 
 #[test]
