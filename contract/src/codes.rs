@@ -95,7 +95,7 @@ codes! {
         "The upstream JSON Schema of AIP-14 forbids the combination. It is read as `on-mutate`, the stricter \
          of the two. Write `approval: on-mutate`.";
     CONSTRAINT_KIND_UNKNOWN = "constraint-kind-unknown" Warning, "`driver_constraints` names known driver kinds",
-        "Known: cli, http, mcp, sdk, builtin, component. An unknown kind in `forbid` forbids nothing.";
+        "Known: cli, http, mcp, sdk, builtin, component, form. An unknown kind in `forbid` forbids nothing.";
     CONSTRAINTS_CONTRADICT = "constraints-contradict", "some driver kind satisfies `driver_constraints`",
         "Everything required is forbidden as well, so that no driver could serve the tool. A component counts \
          as `component` and as `sdk`.";

@@ -214,7 +214,7 @@ fn given_texts(
 }
 
 /// Driver kinds that a constraint may name.
-const KINDS: &[&str] = &["cli", "http", "mcp", "sdk", "builtin", "component"];
+const KINDS: &[&str] = &["cli", "http", "mcp", "sdk", "builtin", "component", "form"];
 
 fn constraints(fields: &mut MappingReader<'_>) -> DriverConstraints {
     let kinds = |field: &FieldReader<'_>| -> Vec<String> {
