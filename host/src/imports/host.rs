@@ -16,6 +16,7 @@ use toolward_sandbox::imports::PROGRESS_REPORT_BYTES;
 use toolward_sandbox::invocation::ToolCall;
 use toolward_sandbox::limits::CallLimits;
 use toolward_sandbox::violations::{EndsCall, Violations};
+use toolward_state::Buckets;
 use toolward_support::helper::lock;
 
 use super::buckets::{BucketLimits, CallBuckets};
@@ -28,7 +29,6 @@ use crate::access::Access;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, LogRecord};
 use crate::call_scope::CallScope;
 use crate::events::ProgressEvents;
-use crate::services::Services;
 
 /// Bytes of a progress message; a longer one is cut.
 const MAX_PROGRESS_MESSAGE_BYTES: usize = 1024;
@@ -36,7 +36,8 @@ const MAX_PROGRESS_MESSAGE_BYTES: usize = 1024;
 /// What answers the drivers of one call.
 pub(crate) struct HostImports {
     pub(crate) access: Arc<Access>,
-    pub(crate) services: Arc<Services>,
+    /// Not all services: a guest may be dropped after its caller dropped the host.
+    pub(crate) buckets: Option<Arc<dyn Buckets>>,
     pub(crate) scope: Arc<CallScope>,
     pub(crate) limits: CallLimits,
     pub(crate) deadline: Instant,
@@ -71,7 +72,7 @@ impl Imports for HostImports {
     fn bucket(&self, request: BucketRequest) -> BoxFuture<'_, Result<BucketReply, BucketError>> {
         let buckets = CallBuckets {
             grants: self.access.grant.buckets(),
-            store: self.services.buckets.as_deref(),
+            store: self.buckets.as_deref(),
             principal: &self.scope.principal,
             limits: BucketLimits::of(&self.limits),
             counters: &self.budget.buckets,

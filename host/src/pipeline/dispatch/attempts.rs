@@ -334,7 +334,7 @@ fn context(
     });
     let imports = Arc::new(HostImports {
         access: access.clone(),
-        services: host.services.clone(),
+        buckets: host.services.buckets.clone(),
         scope: scope.clone(),
         deadline: clock.deadline,
         budget: budget.clone(),
