@@ -79,9 +79,12 @@ fn the_page_on_the_world_has_a_row_for_each_interface_that_is_linked() {
         "wasi:sockets",
     ];
     let rows = world.lines().filter(|line| line.starts_with("| `"));
-    let rows: Vec<&str> = rows.filter_map(|row| row.split(" | ").next()).collect();
+    let rows = rows.map(|row| row.trim_end_matches('|').split(" | ").collect::<Vec<_>>());
+    let rows: Vec<Vec<&str>> = rows.collect();
     for interface in own.into_iter().chain(wasi) {
         let name = format!("`{interface}`");
-        assert!(rows.iter().any(|row| row.contains(&name)), "{interface}");
+        let row = rows.iter().find(|row| row[0].contains(&name));
+        let memory = row.and_then(|row| row.get(2)).map(|cell| cell.trim());
+        assert!(memory.is_some_and(|cell| !cell.is_empty()), "{interface}");
     }
 }
