@@ -183,15 +183,15 @@ fn granted(decision: &Decision) -> Vec<(String, bool)> {
     let buckets = buckets.map(|one| (format!("database:{}", one.name), one.write));
     let secrets = grant.secrets().iter();
     let secrets = secrets.map(|one| (format!("secret:{}", one.slug), one.store));
-    let tools = grant.tools().iter().map(|id| (format!("tool:{id}"), false));
-    let asked = grant.scopes(&Class::User).iter();
-    let asked = asked.map(|kind| (format!("user:{kind}"), false));
+    let scopes = Class::KNOWN.iter().flat_map(|class| {
+        let scopes = grant.scopes(class).iter();
+        scopes.map(move |scope| (format!("{class}:{scope}"), false))
+    });
     hosts
         .chain(workspaces)
         .chain(buckets)
         .chain(secrets)
-        .chain(tools)
-        .chain(asked)
+        .chain(scopes)
         .collect()
 }
 

@@ -81,6 +81,27 @@ fn what_one_rule_says_of_its_hosts_is_no_leave_for_those_of_another() {
     );
 }
 
+#[test]
+fn a_grant_whose_networks_another_grant_of_its_host_contains_is_left_out() {
+    let grants = |second: &str| {
+        let rule = |addresses: &str| {
+            format!(
+                "[[grant]]\npublisher = \"acme\"\nrequires = [\"network:dev.example\"]\n\
+                 addresses = [{addresses}]\n"
+            )
+        };
+        let policy = policy(&format!("{}{}", rule("\"10.0.0.0/8\""), rule(second)));
+        let tool = tool("requires: { network: [dev.example] }");
+        granted(&ask(&policy, &tool, &driver(EVERYWHERE)))
+    };
+    let wide = "GET, HEAD and OPTIONS to dev.example by https, at 10.0.0.0/8, too";
+    assert_eq!(grants("\"10.1.0.0/16\""), [wide]);
+    assert_eq!(
+        grants("\"::1\""),
+        [wide, "GET, HEAD and OPTIONS to dev.example by https, at ::1/128, too"]
+    );
+}
+
 /// The ports to which http and https are allowed.
 fn passing(grant: &Grant) -> Vec<String> {
     let mut passing = Vec::new();

@@ -122,11 +122,10 @@ fn is_within(policy: &Policy, tool: &Tool, driver: &Driver, decision: &Decision)
         }
         assert!(!secret.reveal, "no rule reveals one");
     }
-    for id in grant.tools() {
-        check(&format!("tool:{id}").parse().expect("a tool"), false);
-    }
-    for kind in grant.scopes(&Class::User) {
-        check(&format!("user:{kind}").parse().expect("a question"), false);
+    for class in Class::KNOWN {
+        for scope in grant.scopes(class) {
+            check(&format!("{class}:{scope}").parse().unwrap(), false);
+        }
     }
 }
 
