@@ -225,6 +225,9 @@ impl CallLimits {
         };
         Self {
             timeout: limits.timeout.apply(Some(timeout)),
+            http_timeout: limits
+                .http_timeout
+                .apply(driver.http_timeout_ms.map(Duration::from_millis)),
             ..Self::of(limits, asked)
         }
     }
