@@ -328,6 +328,8 @@ async fn both_services_together_are_sent_as_many_requests_as_one_call_may() {
     };
     let reply = limited(1).call(Request::with_value(TOOL, json!({}))).await;
     assert_eq!(codes(&reply), ["upstream_error", "toolward:limit_exceeded"]);
+    let hit = reply.result.unwrap_err().limit.unwrap();
+    assert_eq!(hit.limit, "http_requests_total");
     assert_eq!(services.second(), 0);
     let reply = limited(2).call(Request::with_value(TOOL, json!({}))).await;
     assert_eq!(
