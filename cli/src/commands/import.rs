@@ -38,10 +38,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         declared: DeclaredFlags,
     },
-    /// Tool definitions of AML, NAME.tool.md: each becomes a contract, and a driver if it is a REST API
-    Aml(definitions::AmlFlags),
-    /// A tools.json of version 1, as Runloop's agents have it next to policy.caps
-    Runloop(definitions::Runloop),
+    #[command(flatten)]
+    Definitions(definitions::Command),
 }
 
 /// What the tools are called, and what they may ask for: only what these flags name.
@@ -91,8 +89,7 @@ impl Command {
                 let imported = import::amplifier(&wasm, &spec(file, &wasm)?, &options);
                 declared.write(file, imported, context)
             }
-            Self::Aml(arguments) => arguments.run(context),
-            Self::Runloop(arguments) => arguments.run(context),
+            Self::Definitions(format) => format.run(context),
         }
     }
 }

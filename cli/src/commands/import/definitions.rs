@@ -18,6 +18,23 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// The most definitions or schemas of one bundle.
 const MAX_FILES: usize = 1000;
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Tool definitions of AML, NAME.tool.md: each becomes a contract, and a driver if it is a REST API
+    Aml(AmlFlags),
+    /// A tools.json of version 1, as Runloop's agents have it next to policy.caps
+    Runloop(Runloop),
+}
+
+impl Command {
+    pub(super) fn run(&self, context: &Context) -> Result {
+        match self {
+            Self::Aml(arguments) => arguments.run(context),
+            Self::Runloop(arguments) => arguments.run(context),
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct AmlFlags {
     /// The definitions, or directories with some
@@ -46,7 +63,7 @@ pub(crate) struct AmlFlags {
 }
 
 impl AmlFlags {
-    pub(super) fn run(&self, context: &Context) -> Result {
+    fn run(&self, context: &Context) -> Result {
         let mut paths = Vec::new();
         for path in &self.files {
             match path.is_dir() {
