@@ -265,7 +265,9 @@ impl Executors {
                 Some(make) => make(driver),
                 None => Arc::new(NoPrograms),
             },
-            kind => self.others.get(kind.as_str())?(driver),
+            kind @ (DriverKind::Cli | DriverKind::Mcp | DriverKind::Sdk | DriverKind::Builtin) => {
+                self.others.get(kind.as_str())?(driver)
+            }
         })
     }
 }
