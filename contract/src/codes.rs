@@ -148,8 +148,8 @@ codes! {
         "The field is kept for people and programs to read, and decides nothing here.";
     // Drivers
     KIND_UNKNOWN = "kind-unknown", "`kind` is a driver kind",
-        "component, http and form run here; cli, mcp, sdk and builtin are known to AIP-30.";
-    KIND_UNSUPPORTED = "kind-unsupported" Warning, "this host runs drivers of kind component, http and form",
+        "The format of drivers lists the kinds that run here; cli, mcp, sdk and builtin are known to AIP-30.";
+    KIND_UNSUPPORTED = "kind-unsupported" Warning, "a driver has a kind that this host runs",
         "The driver is valid, and will be skipped when a call is routed.";
     DRIVER_FIELD_IGNORED = "driver-field-ignored" Warning, "a driver has only fields that this host uses",
         "The field is AIP-30's and has no meaning for a component or a declarative http driver.";
