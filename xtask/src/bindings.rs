@@ -59,20 +59,21 @@ fn all(root: &Path) -> Outcome<Vec<Bindings>> {
         };
         let value: Value = serde_json::from_str(&repository::read(&path)?)
             .map_err(|error| format!("{}: {error}", path.display()))?;
-        let bindings = value.get("bindings");
-        let text = |key: &str| Some(bindings?.get(key)?.as_str()?.to_owned());
-        if let (Some(world), Some(generator), Some(to)) =
-            (text("world"), text("generator"), text("to"))
-        {
-            let within = format!("guest-sdk/{}", name.to_string_lossy());
-            all.push(Bindings {
-                wit: "wit".to_owned(),
-                world,
-                generator,
-                to: format!("{within}/{to}"),
-                within: Some(within),
-            });
-        }
+        let Some(bindings) = value.get("bindings") else {
+            continue;
+        };
+        let text = |key: &str| {
+            let text = bindings.get(key).and_then(Value::as_str).map(str::to_owned);
+            text.ok_or_else(|| format!("{}: no text `bindings.{key}`", path.display()))
+        };
+        let within = format!("guest-sdk/{}", name.to_string_lossy());
+        all.push(Bindings {
+            wit: "wit".to_owned(),
+            world: text("world")?,
+            generator: text("generator")?,
+            to: format!("{within}/{}", text("to")?),
+            within: Some(within),
+        });
     }
     Ok(all)
 }

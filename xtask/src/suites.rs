@@ -4,8 +4,10 @@
 //! of its programs: the chore [`NOTE`] notes a program, with all that Cargo gives it, and returns. [`run`] starts the
 //! noted programs, while Cargo goes on to the doc tests, which it runs itself.
 
+use std::ffi::OsStr;
+use std::fmt;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -34,8 +36,8 @@ const NOTES: &str = "notes";
 /// Between two looks at what runs.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Notes a program for [`run`]; the arguments are the folder of the notes, the program, and its arguments. A doc test
-/// runs at once: its program is gone afterwards.
+/// Notes a program for [`run`]. The arguments are the folder of the notes, the program and the program's arguments. A
+/// doc test runs at once, since Cargo removes its program.
 pub(crate) fn note(arguments: &[String]) -> Outcome {
     let [folder, program, arguments @ ..] = arguments else {
         return Err(format!("{NOTE} takes a folder and a program"));
@@ -45,13 +47,28 @@ pub(crate) fn note(arguments: &[String]) -> Outcome {
         let error = Command::new(program).args(arguments).exec();
         return Err(format!("{program}: {error}"));
     }
-    let variables = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    // The others are those of this command: they may be secrets, which are in no note.
+    let of_cargo = |name: &str| {
+        let prefixes = [
+            "CARGO_PKG_",
+            "CARGO_MANIFEST_",
+            "CARGO_BIN_EXE_",
+            "LD_LIBRARY_PATH",
+            "OUT_DIR",
+        ];
+        name == "CARGO" || prefixes.iter().any(|prefix| name.starts_with(prefix))
+    };
+    let mut environment = Map::new();
+    for (name, value) in std::env::vars_os() {
+        if let Some(name) = name.to_str().filter(|name| of_cargo(name)) {
+            environment.insert(name.to_owned(), text(&value)?.into());
+        }
+    }
     let note = json!({
         "program": program,
         "arguments": arguments,
-        "directory": std::env::current_dir().map_err(|error| error.to_string())?,
-        "environment": variables.map(|(name, value)| (name, value.into())).collect::<Map<_, _>>(),
+        "directory": text(&std::env::current_dir().map_err(|error| error.to_string())?)?,
+        "environment": environment,
     });
     let folder = Path::new(folder);
     let number = repository::entries(folder)?.len();
@@ -61,9 +78,48 @@ pub(crate) fn note(arguments: &[String]) -> Outcome {
         .map_err(describe(folder))
 }
 
+/// A note is JSON, which has only text.
+fn text(given: &(impl AsRef<OsStr> + ?Sized)) -> Outcome<&str> {
+    let given = given.as_ref();
+    let text = given.to_str();
+    text.ok_or_else(|| format!("{} is not UTF-8", given.display()))
+}
+
 fn describe(path: &Path) -> impl Fn(io::Error) -> String {
     let path = path.display().to_string();
     move |error| format!("{path}: {error}")
+}
+
+/// A folder that only this user reads, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Outcome<Self> {
+        let path = repository::target()?.join(format!("suites-{}", std::process::id()));
+        // Of an earlier process with this number, which was killed.
+        let _ = fs::remove_dir_all(&path);
+        let mut private = fs::DirBuilder::new();
+        private.mode(0o700).create(&path).map_err(describe(&path))?;
+        let folder = Self(std::path::absolute(&path).map_err(describe(&path))?);
+        fs::create_dir(folder.0.join(NOTES)).map_err(describe(&path))?;
+        Ok(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A process that ends with its owner.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// A program of tests.
@@ -77,14 +133,21 @@ struct Suite {
 }
 
 impl Suite {
-    fn read(note: &Path, output: PathBuf) -> Outcome<Self> {
+    /// `tests` is the command of Cargo, whose variables the program gets, too.
+    fn read(note: &Path, tests: &Command, output: PathBuf) -> Outcome<Self> {
         let text = repository::read(note)?;
         let read: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
         let field = |name: &str| read.get(name).unwrap_or(&Value::Null);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let program = PathBuf::from(text(field("program")));
         let mut command = Command::new(&program);
-        command.current_dir(text(field("directory"))).env_clear();
+        command.current_dir(text(field("directory")));
+        for (name, value) in tests.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         for (name, value) in field("environment").as_object().into_iter().flatten() {
             command.env(name, text(value));
         }
@@ -126,13 +189,12 @@ impl Suite {
             let threads = if most { 2 * processors } else { processors };
             self.command.env(THREADS, threads.to_string());
         }
-        let child = self
-            .command
-            .spawn()
-            .map_err(describe(Path::new(&self.name)))?;
+        say(format_args!("{}: started", self.name))?;
+        let spawned = self.command.spawn();
+        let process = Process(spawned.map_err(describe(Path::new(&self.name)))?);
         Ok(Running {
             suite: self,
-            child,
+            process,
             started: Instant::now(),
         })
     }
@@ -141,7 +203,7 @@ impl Suite {
 /// A program that runs.
 struct Running {
     suite: Suite,
-    child: Child,
+    process: Process,
     started: Instant,
 }
 
@@ -149,18 +211,27 @@ impl Running {
     /// Whether it ended well, once it ended; shows what it printed.
     fn ended(&mut self) -> Outcome<Option<bool>> {
         let name = &self.suite.name;
-        let status = self.child.try_wait().map_err(describe(Path::new(name)))?;
+        let status = self.process.0.try_wait();
+        let status = status.map_err(describe(Path::new(name)))?;
         let Some(status) = status else {
             return Ok(None);
         };
         let seconds = self.started.elapsed().as_secs_f64();
-        let how = if status.success() { "ok" } else { "FAILED" };
-        println!("\n{name}: {how} after {seconds:.1} s");
+        let how = match status.success() {
+            true => "ok".to_owned(),
+            false => format!("FAILED ({status})"),
+        };
+        say(format_args!("\n{name}: {how} after {seconds:.1} s"))?;
         if self.suite.output.exists() {
             show(&self.suite.output)?;
         }
         Ok(Some(status.success()))
     }
+}
+
+/// Prints a line. A closed pipe is an error, not a panic, so that the programs end.
+fn say(line: fmt::Arguments<'_>) -> Outcome {
+    writeln!(io::stdout(), "{line}").map_err(|error| error.to_string())
 }
 
 fn show(output: &Path) -> Outcome {
@@ -170,25 +241,17 @@ fn show(output: &Path) -> Outcome {
     Ok(())
 }
 
-/// Runs a `cargo test` with these arguments, and of its programs so many at the same time.
+/// Runs a `cargo test` with these arguments, and at most `lanes` of its programs at the same time.
 pub(crate) fn run(tests: &mut Command, arguments: &[String], lanes: usize) -> Outcome {
-    let folder = repository::target()?.join(format!("suites-{}", std::process::id()));
-    // The notes have all variables of the environment.
-    let mut private = fs::DirBuilder::new();
-    private.recursive(true).mode(0o700);
-    private
-        .create(folder.join(NOTES))
-        .map_err(describe(&folder))?;
-    let outcome = run_in(&folder, tests, arguments, lanes);
-    fs::remove_dir_all(&folder).map_err(describe(&folder))?;
-    outcome
+    let folder = Folder::new()?;
+    run_in(&folder.0, tests, arguments, lanes)
 }
 
 fn run_in(folder: &Path, tests: &mut Command, arguments: &[String], lanes: usize) -> Outcome {
-    let notes = std::path::absolute(folder.join(NOTES)).map_err(describe(folder))?;
+    let notes = folder.join(NOTES);
     let doc_tests = folder.join("doc-tests");
     let program = std::env::current_exe().map_err(describe(folder))?;
-    let runner = json!([program, NOTE, notes]);
+    let runner = json!([text(&program)?, NOTE, text(&notes)?]);
     tests
         .args([
             "--config",
@@ -196,7 +259,8 @@ fn run_in(folder: &Path, tests: &mut Command, arguments: &[String], lanes: usize
         ])
         .args(arguments)
         .stdout(File::create(&doc_tests).map_err(describe(&doc_tests))?);
-    let mut cargo = tests.spawn().map_err(describe(Path::new("cargo test")))?;
+    let spawned = tests.spawn();
+    let mut cargo = Process(spawned.map_err(describe(Path::new("cargo test")))?);
     let mut options = arguments.iter().take_while(|argument| *argument != "--");
     let all = options.any(|option| option == "--no-fail-fast");
 
@@ -205,16 +269,17 @@ fn run_in(folder: &Path, tests: &mut Command, arguments: &[String], lanes: usize
     let (mut waiting, mut running, mut failed) = (Vec::new(), Vec::<Running>::new(), Vec::new());
     while !ended || !waiting.is_empty() || !running.is_empty() {
         std::thread::sleep(PAUSE);
-        if !ended && let Some(status) = cargo.try_wait().map_err(describe(folder))? {
+        if !ended && let Some(status) = cargo.0.try_wait().map_err(describe(folder))? {
             ended = true;
             show(&doc_tests)?;
             if !status.success() {
-                failed.push("cargo test".to_owned());
+                failed.push(format!("cargo test ({status})"));
             }
         }
         while notes.join(noted.to_string()).exists() {
             waiting.push(Suite::read(
                 &notes.join(noted.to_string()),
+                tests,
                 folder.join(noted.to_string()),
             )?);
             noted += 1;
@@ -238,7 +303,9 @@ fn run_in(folder: &Path, tests: &mut Command, arguments: &[String], lanes: usize
             running.push(suite.start(only, most)?);
         }
     }
+    let found = repository::entries(&notes)?.len();
     match failed.as_slice() {
+        [] if found != noted => Err(format!("{found} programs, and {noted} ran")),
         [] => Ok(()),
         failed => Err(format!("failed: {}", failed.join(", "))),
     }
@@ -280,5 +347,36 @@ mod tests {
         assert_eq!(next(&waiting, 0, 2, false), None);
         assert_eq!(next(&waiting, 0, 2, true), Some(0));
         assert_eq!(next(&[], 0, 2, true), None);
+    }
+
+    #[test]
+    fn a_program_that_fails_or_is_killed_makes_the_run_fail() {
+        let run = |script: &str, rest: &[&str]| {
+            let folder = repository::target().unwrap().join(format!(
+                "suites-test-{}-{}",
+                std::process::id(),
+                script.len()
+            ));
+            let folder = Folder(folder);
+            fs::create_dir_all(folder.0.join(NOTES)).unwrap();
+            for (number, script) in [script].iter().chain(rest).enumerate() {
+                let note = json!({
+                    "program": "/bin/sh",
+                    "arguments": ["-c", script],
+                    "directory": "/",
+                    "environment": {"CARGO_PKG_NAME": "one"},
+                });
+                fs::write(
+                    folder.0.join(NOTES).join(number.to_string()),
+                    note.to_string(),
+                )
+                .unwrap();
+            }
+            run_in(&folder.0, &mut Command::new("true"), &[], 2)
+        };
+        assert_eq!(run("exit 0", &["exit 0"]), Ok(()));
+        let failed = "failed: one sh".to_owned();
+        assert_eq!(run("exit 101", &["exit 0"]), Err(failed.clone()));
+        assert_eq!(run("kill -9 $$", &["exit 0"]), Err(failed));
     }
 }

@@ -33,6 +33,26 @@ fn language(root: &Path, bundle: &Path) -> Outcome<Option<Language>> {
     let mut value: Value = serde_json::from_str(&text).map_err(|error| described(&error))?;
     let value = value.get_mut("example").map(Value::take);
     let value = value.ok_or_else(|| described(&"expected `example`"))?;
+    let is_texts = |value: &Value| {
+        value
+            .as_array()
+            .is_some_and(|all| all.iter().all(Value::is_string))
+    };
+    let rows: [(&str, fn(&Value) -> bool); 6] = [
+        ("target", Value::is_string),
+        ("reproducible", Value::is_boolean),
+        ("sources", is_texts),
+        ("tests", is_texts),
+        ("toolchain", is_texts),
+        ("compilers", is_texts),
+    ];
+    for (key, fits) in rows {
+        if !value.get(key).is_some_and(fits) {
+            return Err(described(&format_args!(
+                "`example.{key}` is missing or has another type"
+            )));
+        }
+    }
     Ok(Some(Language {
         library: kind,
         value,
