@@ -1,5 +1,6 @@
-//! What one call may spend, once contract and driver have asked. The table of all limits
-//! is [`toolward_policy::Limits`]; they are enforced where the resource is spent, here or in the host.
+//! The limits of one call: the host's limits, adjusted by its contract and driver. The table of all
+//! limits is [`toolward_policy::Limits`]. Each limit is enforced by the code that uses the
+//! resource, in the sandbox or in the host.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -9,8 +10,8 @@ use toolward_policy::Limits;
 
 use crate::exceeded::Exceeded;
 
-/// The limits of one call: [`Limits`] after contract and driver have
-/// asked.
+/// The limits of one call: the host's [`Limits`], with the values that contract and driver request
+/// within them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the table of limits has the meanings")]
 pub struct CallLimits {
@@ -39,8 +40,9 @@ pub struct CallLimits {
 }
 
 impl CallLimits {
-    /// The same, with no more memory than the caller of the call has left. A body that the
-    /// host reads whole is in memory twice.
+    /// These limits, with at most the memory that the calling driver has left (`memory_left`). With
+    /// `whole_bodies`, a body has at most half of the memory: the host reads bodies whole, and then
+    /// holds them twice.
     pub fn within(&self, memory_left: Option<u64>, whole_bodies: bool) -> Self {
         let mut limits = self.clone();
         if let Some(left) = memory_left {
@@ -52,7 +54,7 @@ impl CallLimits {
         limits
     }
 
-    /// The limits of calls of one driver, whose contract allows `timeout`.
+    /// The limits for calls of one driver, under a contract that allows `timeout`.
     pub fn new(limits: &Limits, timeout: Duration, driver: &DriverLimits) -> Self {
         let output_bytes = limits.output_bytes.apply(driver.output_bytes);
         Self {
@@ -90,29 +92,32 @@ impl CallLimits {
     }
 }
 
-/// The limits of one attempt, from what is left of the call's.
+/// The limits of one attempt: the rest of the call's limits.
 #[derive(Debug, Clone, Copy)]
 pub struct AttemptLimits {
     /// Units of fuel.
     pub fuel: u64,
-    /// What all attempts may spend together; for messages.
+    /// Units of fuel for all attempts together; used in messages.
     pub fuel_total: u64,
     /// Bytes of memory.
     pub memory_bytes: u64,
 }
 
-/// The part of the memory of all calls that one call has.
+/// The lease of one call from the memory of all calls.
 pub trait MemoryBudget: Send + Sync {
-    /// Covers `used` bytes of a call that may take `limit`. Returns how many are covered.
+    /// Leases at least `used` bytes for a call whose own limit is `limit` bytes. Returns the leased
+    /// bytes.
     ///
     /// # Errors
-    /// If all room is taken, and this is the call that must end.
+    /// If no memory is left, and this call must end.
     fn cover(&self, used: u64, limit: u64) -> Result<u64, Exceeded>;
 
-    /// Gives back what it covers beyond `used` bytes. Returns how many are covered.
+    /// Returns leased memory beyond `used` bytes to all calls. Returns the bytes that are still
+    /// leased.
     fn shrink(&self, used: u64) -> u64;
 
-    /// Ready once the call has to end to make room for others. Wakes the task then.
+    /// Ready once the call must end to make room for others. Otherwise registers the task to be
+    /// woken then.
     fn poll_ended(&self, context: &mut Context<'_>) -> Poll<Exceeded>;
 }
 
