@@ -53,8 +53,8 @@ fn first(what: &str) -> Value {
     json!({"do": what, "then": "echo", "value": 7, "name": "not_found"})
 }
 
-/// The driver that served the call, or the code of its error; and the drivers that were tried, each with its attempts and
-/// its code.
+/// The driver that served the call, or the code of its error; and the drivers that were tried, each
+/// with its attempts and its code.
 fn outcome(reply: &Reply) -> (String, Vec<(String, u32, String)>) {
     let meta = &reply.metadata;
     let ended = match &reply.result {

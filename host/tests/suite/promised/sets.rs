@@ -1,4 +1,5 @@
-//! Random sets: tools and drivers of two publishers, and a policy about them. The same seed makes the same set.
+//! Random sets: tools and drivers of two publishers, and a policy about them. The same seed makes
+//! the same set.
 
 use std::fmt::Write as _;
 use std::path::Path;
