@@ -225,7 +225,7 @@ fn driver(random: &mut Random, at: usize, tools: &[SetTool]) -> SetDriver {
             implements.push((other.id.clone(), major));
         }
     }
-    // About half have the same publisher as their contract.
+    // About three quarters have the same publisher as their contract.
     let publisher = match random.chance(55) {
         true => tools[first].publisher,
         false => random.pick(&PUBLISHERS),
