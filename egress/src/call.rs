@@ -47,7 +47,7 @@ impl fmt::Debug for Call {
 }
 
 impl Egress {
-    /// One call's access.
+    /// Creates the access of one call.
     pub fn call(&self, limits: CallLimits, secrets: Arc<dyn SecretValues>) -> Call {
         Call::new(self.clone(), CallState::new(limits, None, secrets))
     }
@@ -71,8 +71,8 @@ impl Call {
         Call { egress, state }
     }
 
-    /// The text that stands for a secret in this call; the same text each time. `None` if the rules
-    /// tie this secret to no place, or if the system has no randomness.
+    /// The text that stands for a secret in this call. It stays the same during the call. `None` if
+    /// the rules tie this secret to no place, or if the system has no randomness.
     pub fn placeholder(&self, slug: &str) -> Option<String> {
         let places = self.egress.rules().secrets();
         let known = places.iter().any(|place| place.slug == slug);
@@ -95,7 +95,7 @@ impl Call {
         self.state.meter.usage()
     }
 
-    /// This call's meter, which nested calls also count towards.
+    /// This call's meter. A nested call counts towards it, too, if [`Egress::call_within`] gets it.
     pub fn meter(&self) -> Meter {
         self.state.meter.clone()
     }
@@ -103,8 +103,9 @@ impl Call {
     /// Sends a request, if the rules allow it, and waits for the response's head. The URI must be
     /// absolute, and the headers must not contain `host`.
     ///
-    /// If the method takes no body, the whole body is read before anything is sent. If the call has
-    /// placeholders, the first 64 KiB are read before. The rest is sent as it arrives.
+    /// If the method takes no body, the whole body is read before anything is sent. Otherwise, if
+    /// the call has placeholders, the first 64 KiB of the body are read before anything is sent,
+    /// and the rest is sent as it arrives.
     ///
     /// Dropping the future, or the response's body, closes the connection.
     ///

@@ -33,8 +33,8 @@ pub(crate) use send::send;
 /// thread.
 const MAX_ROUTE_LOOKUPS: usize = 8;
 
-/// The network of one host. Clones share everything. It does not read the environment, and does not
-/// use proxies.
+/// The network of one host. Clones share everything. Proxies are never used, whatever the
+/// environment says.
 #[derive(Clone)]
 pub struct Transport(Arc<Inner>);
 
@@ -148,8 +148,8 @@ impl Transport {
 
     /// Creates a route with `rules`, and with connections that no other route uses.
     ///
-    /// A quarter of the connections and lookups that may be open at once is reserved for routes
-    /// that have none open.
+    /// Of the connections and lookups that the transport allows at once, a quarter is reserved for
+    /// routes that have none.
     pub fn egress(&self, rules: Arc<Rules>) -> Egress {
         let number = self.0.routes.fetch_add(1, Ordering::Relaxed);
         self.route(Holder::Route(number), rules)
@@ -241,7 +241,7 @@ impl Egress {
     }
 }
 
-/// The answer of a [`Resolve`].
+/// The future that [`Resolve::resolve`] returns.
 pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
 
 /// A source of addresses.

@@ -80,7 +80,8 @@ async fn routes_whose_names_never_resolve_leave_lookups_to_others() {
             server.port,
         );
     }
-    // A quarter is left for holders that have none, and each of these takes one.
+    // A quarter of the lookups is left for routes without a lookup; each such route takes one of
+    // them.
     eventually(|| names.waiting.load(Ordering::SeqCst) >= 48).await;
     settle().await;
     let waiting = names.waiting.load(Ordering::SeqCst);
