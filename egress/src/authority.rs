@@ -51,8 +51,8 @@ impl fmt::Display for Authority {
     }
 }
 
-/// Reads `host[:port]`. Names go through UTS 46 (non-transitional, strict);
-/// case is folded, a final dot dropped. RFC 3986 section 3.2.
+/// Reads `host[:port]` (RFC 3986 section 3.2). A name is converted by UTS 46 (non-transitional,
+/// strict), which also folds its case. A final dot is dropped.
 ///
 /// ```
 /// use toolward_egress::Rule;

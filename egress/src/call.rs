@@ -92,7 +92,7 @@ impl Call {
         self.state.meter.usage()
     }
 
-    /// This call's meter, which nested calls also count towards.
+    /// This call's meter. A nested call counts towards it, too, if [`Egress::call_within`] gets it.
     pub fn meter(&self) -> Meter {
         self.state.meter.clone()
     }
@@ -100,8 +100,9 @@ impl Call {
     /// Sends a request, if the rules allow it, and waits for the response's head. The URI must be
     /// absolute, and the headers must not contain `host`.
     ///
-    /// If the method takes no body, the whole body is read before anything is sent. If the call has
-    /// placeholders, the first 64 KiB are read before. The rest is sent as it arrives.
+    /// If the method takes no body, the whole body is read before anything is sent. Otherwise, if
+    /// the call has placeholders, the first 64 KiB of the body are read before anything is sent,
+    /// and the rest is sent as it arrives.
     ///
     /// Dropping the future, or the response's body, closes the connection.
     ///

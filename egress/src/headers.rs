@@ -28,8 +28,8 @@ pub fn is_forbidden(name: &HeaderName) -> bool {
     header_rules::is_forbidden(name.as_str())
 }
 
-/// Checks the headers that a guest wants to send, except `authorization` and `cookie`. Returns
-/// their number of bytes on the wire.
+/// Checks the headers that a guest wants to send, but not whether `authorization` and `cookie` are
+/// granted. Returns the headers' number of bytes on the wire.
 ///
 /// ```
 /// use http::{HeaderMap, HeaderName, HeaderValue};

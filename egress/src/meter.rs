@@ -94,7 +94,8 @@ impl Meter {
         self.charge(LimitKind::TotalBytes, bytes, |counts| &counts.bytes)
     }
 
-    /// Whether `bytes` more would fit.
+    /// Checks whether `bytes` more would fit, without counting them. If not, the call sends no more
+    /// requests.
     pub(crate) fn fits(&self, bytes: u64) -> Result<(), Limit> {
         let check = |counts: &Counts| {
             let used = counts.bytes.used().saturating_add(bytes);

@@ -32,8 +32,8 @@ pub(crate) use send::send;
 /// thread.
 const MAX_ROUTE_LOOKUPS: usize = 8;
 
-/// The network of one host. Clones share everything. It does not read the environment, and does not
-/// use proxies.
+/// The network of one host. Clones share everything. Proxies are never used, whatever the
+/// environment says.
 #[derive(Clone)]
 pub struct Transport(Arc<Inner>);
 
@@ -228,7 +228,7 @@ impl Egress {
     }
 }
 
-/// The answer of a [`Resolve`].
+/// The future that [`Resolve::resolve`] returns.
 pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
 
 /// A source of addresses.

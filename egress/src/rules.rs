@@ -167,7 +167,7 @@ impl ReadPosition {
     }
 }
 
-/// The one place where a secret may be sent, only over https: a validated [`SecretBinding`].
+/// A place where a secret may be sent (always over https): a validated [`SecretBinding`].
 #[derive(Debug)]
 pub(crate) struct SecretPlace {
     pub(crate) slug: String,

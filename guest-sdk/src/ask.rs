@@ -98,7 +98,7 @@ impl Questions {
         Ok(self.state_bytes(serde_json::to_vec(state)?))
     }
 
-    /// The same, for state that is not JSON.
+    /// Sets the state to these bytes, for state that is not JSON.
     #[must_use]
     pub fn state_bytes(mut self, state: impl Into<Vec<u8>>) -> Self {
         self.state = state.into();
@@ -166,7 +166,7 @@ impl Questions {
 /// The answer to one question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer<T> {
-    /// An answer, valid against the question's schema.
+    /// An answer, whose form the host has checked.
     Accepted(T),
     /// The person declined to answer.
     Declined,

@@ -81,13 +81,13 @@ impl<I> Call<I> {
         self.attempt
     }
 
-    /// The time until the deadline, measured when this call started.
+    /// The time until the deadline, measured when this attempt started.
     pub fn remaining(&self) -> Duration {
         self.remaining
     }
 
-    /// The idempotency key, which is the same for all attempts of an invocation. Send it to
-    /// upstream services that use such a key to detect repeated requests.
+    /// The idempotency key, which is the same for all attempts of this driver in an invocation.
+    /// Send it to upstream services that use such a key to detect repeated requests.
     pub fn idempotency_key(&self) -> &str {
         &self.idempotency_key
     }

@@ -44,9 +44,9 @@ pub struct Error {
 }
 
 impl Error {
-    /// `code` is one of AIP-14's (`input_invalid`, `not_found`, `rate_limited`, `upstream_error`,
-    /// …) or the tool's own, as `domain:code`. The host marks the code as the driver's, so it can't
-    /// be confused with a code of the host.
+    /// Creates an error. `code` is one of AIP-14's (`input_invalid`, `not_found`, `rate_limited`,
+    /// `upstream_error`, …) or the tool's own, as `domain:code`. The host marks the code as the
+    /// driver's, so it can't be confused with a code of the host.
     pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Error {
             code: code.into(),
@@ -150,10 +150,10 @@ impl From<Error> for ToolError {
 
 /// Gives any error another code, before it is returned with `?`.
 pub trait Code<T> {
-    /// Keeps a value. Converts an error to an [`Error`] with this code and the error's text.
+    /// Keeps a value. Converts an error, or a missing value, to an [`Error`] with this code.
     ///
     /// # Errors
-    /// The original error, with the new code.
+    /// The converted error, with the text of the original error.
     fn code(self, code: &'static str) -> Result<T, Error>;
 }
 

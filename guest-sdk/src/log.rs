@@ -1,5 +1,5 @@
 //! Log records to the host: structured, limited per call (1000 records by default), and redacted.
-//! They are never printed, since a driver must not use standard output.
+//! They are not written to standard output.
 //!
 //! Outside a component (in a driver's own tests), records are discarded.
 

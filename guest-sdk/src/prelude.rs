@@ -1,5 +1,5 @@
-//! The names that `std` brings into every file of a crate but `core` doesn't, for drivers without
-//! the standard library.
+//! The names that `std`, but not `core`, brings into every file. For drivers without the standard
+//! library.
 //!
 //! ```
 //! use toolward_guest::prelude::*;

@@ -21,7 +21,7 @@ pub fn report(done: f64, total: Option<f64>) {
     });
 }
 
-/// The same, with a message for people.
+/// Reports progress like [`report`], with a message for people.
 pub fn report_with(done: f64, total: Option<f64>, message: impl Into<String>) {
     send(wit::Update {
         done,

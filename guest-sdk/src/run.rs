@@ -1,4 +1,5 @@
-//! Converts the ABI's values of one call for a typed handler, and its result back.
+//! Converts the ABI's values of one call to the types of a handler, and converts the handler's
+//! result back.
 
 use serde::de::DeserializeOwned;
 
@@ -10,7 +11,8 @@ use crate::{Call, Error, IntoOutcome};
 /// Runs `handler` on one call. The code that [`driver!`](crate::driver) generates calls this.
 ///
 /// # Errors
-/// The errors of the handler; `input_invalid` if the input does not match its type.
+/// The errors of the handler; `input_invalid` if the input does not match its type; `internal` if
+/// the result can't be converted.
 pub fn run<I, O, E>(
     call: wit::Invocation,
     handler: impl FnOnce(Call<I>) -> Result<O, E>,

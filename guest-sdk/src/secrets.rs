@@ -1,6 +1,6 @@
-//! Secrets that the contract names in `requires.secrets` and the operator grants. A driver normally
-//! never sees a secret: it sends a placeholder, which the host replaces in requests to the servers
-//! that the secret is tied to.
+//! Secrets that the contract or the driver names in `requires.secrets`, and that the operator
+//! grants. A driver normally never sees a secret: it sends a placeholder, which the host replaces
+//! in requests to the servers that the secret is tied to.
 //!
 //! Outside a component (in a driver's own tests), only the secrets of [`testing::Grants`] are
 //! granted.
@@ -14,8 +14,8 @@ use crate::bindings::toolward::driver::secrets as wit;
 #[cfg(not(target_family = "wasm"))]
 use crate::testing;
 
-/// A text for an outgoing header, which the host replaces with the secret. It works only in this
-/// call.
+/// A text for the header or query parameter that the secret is tied to. The host replaces it with
+/// the secret. It works only in this call.
 ///
 /// # Errors
 /// `unauthorised` if the secret isn't declared or granted, `auth_required` if the operator has no

@@ -34,7 +34,7 @@ pub fn call<O: DeserializeOwned>(tool: &str, input: &impl Serialize) -> Result<O
     Ok(serde_json::from_value(reply.into_structured())?)
 }
 
-/// A call to another tool that needs more than the structured output.
+/// A call to another tool, for callers that need the whole reply or a lower deadline.
 #[derive(Clone, Debug)]
 pub struct Request(wit::Request);
 

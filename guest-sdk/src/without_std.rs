@@ -93,7 +93,8 @@ unsafe extern "C" fn cabi_realloc(
     if size == 0 {
         return ptr::without_provenance_mut(align);
     }
-    // SAFETY: the ABI's alignments are at most 8; `old` came from here where `old_size` is not 0.
+    // SAFETY: the ABI's alignments are at most 8; `old` came from this function if `old_size` is
+    // not 0.
     let new = unsafe {
         match old_size {
             0 => malloc(size),

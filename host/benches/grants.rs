@@ -1,5 +1,5 @@
-//! Measures the cost of each kind of grant. The same driver does the same work with one more grant
-//! each time, compared with bare wasmtime with the same WASI context.
+//! Measures the cost of each kind of grant. The same driver does the same work under each kind of
+//! grant; bare wasmtime is measured for comparison, with and without a directory.
 
 #![expect(unreachable_pub, reason = "a benchmark has no users")]
 #![expect(clippy::expect_used, reason = "a benchmark may stop")]

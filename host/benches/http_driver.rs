@@ -31,7 +31,7 @@ use toolward_egress::{LookupPermit, Resolve, Resolving, TransportSettings};
 use toolward_host::{Host, Request};
 use toolward_policy::Policy;
 
-/// Calls in each half of a pair, which takes some milliseconds.
+/// Calls in each half of a pair. One half takes some milliseconds.
 const CALLS: u32 = 20;
 const PAIRS: usize = 1000;
 

@@ -1,5 +1,5 @@
 //! Compares the driver that `toolward new` writes, in each language, with bare wasmtime that runs
-//! the same component in the same run. Two more drivers are in C, one of which imports WASI.
+//! the same component. Also measures two small drivers in C, with and without imports of WASI.
 //!
 //! `bench/drivers.py` builds them; `cargo bench --workspace --bench languages` prints a
 //! table.

@@ -4,8 +4,8 @@
 //!
 //! `cargo bench --bench paired` prints two lines per driver: without a record of the calls, and
 //! with a record on the disk, as `serve` and `call` keep it. A last line is for first calls of
-//! `text.stats`, from the cache. `-- cold` prints the lines whose names contain that. To compare
-//! two builds, run them in turns.
+//! `text.stats`, from the cache. `-- cold` prints only the lines whose names contain `cold`. To
+//! compare two builds, run them in turns.
 
 #![expect(unreachable_pub, reason = "a benchmark has no users")]
 #![expect(
@@ -29,7 +29,7 @@ use wasmtime::component::Component;
 mod support;
 use support::{Bare, ECHO, Pairs, Subject, TEXT_STATS, TWO_WORDS, timed};
 
-/// Calls in each half of a pair, which takes some milliseconds.
+/// Calls in each half of a pair. One half takes some milliseconds.
 const CALLS: u32 = 20;
 const PAIRS: usize = 1500;
 /// Pairs of first calls.

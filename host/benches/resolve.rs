@@ -1,5 +1,5 @@
 //! Measures the cost of picking the driver of a call. Compares a tool with one driver to the same
-//! tool with ten drivers, of which only the last takes the input. The policy denies the call, so
+//! tool with ten drivers, of which only the last accepts the input. The policy denies the call, so
 //! nothing runs: the difference is the cost of nine more candidates. Everything that does not
 //! depend on the input was decided when the host was built.
 
@@ -44,7 +44,7 @@ fn host(drivers: usize) -> Host {
     }
     let content = Content::from_dev(directory).expect("a bundle");
     let publisher = content.origin.publisher();
-    // The first nine drivers are granted, and would be picked if they took the input.
+    // All drivers but the last are granted, and would be picked if they accepted the input.
     let granted: String = (1..drivers)
         .map(|number| {
             format!(

@@ -29,7 +29,7 @@ mod bindings {
 use bindings::toolward::driver::{log, progress, secrets, tools, types};
 pub use bindings::{Driver, DriverPre};
 
-/// A driver to measure: a guest that uses std through WASI.
+/// A driver to measure, with a tool and an input for its calls.
 #[derive(Clone, Copy)]
 pub struct Subject {
     /// The bundle's directory below the repository's root.
@@ -38,7 +38,7 @@ pub struct Subject {
     component: &'static str,
     /// The tool's id.
     pub tool: &'static str,
-    /// About 200 bytes of input.
+    /// The input of each call.
     pub input: &'static str,
 }
 
@@ -58,7 +58,7 @@ pub const TEXT_STATS: Subject = Subject {
     input: r#"{"text":"The quick brown fox jumps over the lazy dog. Pack my box with five dozen liquor jugs. How vexingly quick daft zebras jump! Sphinx of black quartz, judge my vow. Bright vixens jump; dozy fowl quack."}"#,
 };
 
-/// The same driver with two words, as `bench/side_by_side.py` calls it over stdio in the book.
+/// [`TEXT_STATS`] with the input that `bench/side_by_side.py` sends over stdio.
 pub const TWO_WORDS: Subject = Subject {
     input: r#"{"text":"two words"}"#,
     ..TEXT_STATS
@@ -162,11 +162,11 @@ impl WasiHttpView for State {
     }
 }
 
-/// The host's limits on a guest that bare wasmtime uses, too.
+/// The limits of the host that [`Bare`] applies, too.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Guards {
-    /// Instructions are counted, and the guest yields now and then. The engine's
-    /// code must count them, or must not.
+    /// Instructions are counted, and the guest yields now and then. Must match the engine's setting
+    /// for counting instructions.
     pub fuel: bool,
     /// A limiter is asked before memories and tables grow.
     pub growth: bool,
@@ -300,7 +300,7 @@ impl Bare {
         Self::linked(engine, &linker, component, subject)
     }
 
-    /// The same, with an existing linker.
+    /// Like [`Bare::new`], with an existing linker.
     pub fn linked(
         engine: Engine,
         linker: &Linker<State>,
@@ -323,27 +323,27 @@ impl Bare {
         }
     }
 
-    /// The same, with only these guards.
+    /// Replaces the guards; without this, only fuel is counted.
     #[must_use]
     pub fn guarding(mut self, guards: Guards) -> Self {
         self.guards = guards;
         self
     }
 
-    /// The same, with a directory to read.
+    /// Adds a directory that the guest may read.
     #[must_use]
     pub fn preopening(mut self, directory: &Path) -> Self {
         self.preopen = Some(directory.to_owned());
         self
     }
 
-    /// A fresh store with WASI, instantiate, call, drop: no checks, no
-    /// envelope, no deadline.
+    /// Creates a store with WASI, instantiates the driver, calls it, and drops all: no checks of
+    /// input or output, no envelope, and only the chosen guards.
     pub async fn call(&self) -> types::ToolOutput {
         self.calling(self.subject.input.to_owned()).await
     }
 
-    /// The same, with another input.
+    /// Like [`Bare::call`], with another input.
     pub async fn calling(&self, input: String) -> types::ToolOutput {
         let mut wasi = WasiCtx::builder();
         wasi.stdout(MemoryOutputPipe::new(64 << 10))

@@ -32,8 +32,8 @@ use support::{Bare, WAITING};
 
 const CALLS: u32 = 1000;
 
-/// Memory of this process, in KiB: pages of a file that many mappings share, such as a driver's
-/// compiled code, count once.
+/// Memory of this process, in KiB. A page that many mappings share, such as a page of a driver's
+/// compiled code, counts once.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/smaps_rollup").expect("Linux");
     let line = status

@@ -29,9 +29,8 @@ pub use memory::ReadProgress;
 /// rarely contend.
 const SHARDS: usize = 16;
 
-/// The gates that one call passes, in order: first the gate of its tool, last the gate that all
-/// calls share. A call that waits at a gate therefore holds permits only of gates that fewer calls
-/// need.
+/// The gates that one call passes. The order is principal, tool, publisher, host: a call that waits
+/// at a gate holds no place at the gate that all calls share.
 #[derive(Debug, Clone)]
 pub(crate) struct Path {
     tool: Arc<Gate>,
@@ -71,8 +70,8 @@ impl Path {
         })
     }
 
-    /// A place in the principal's queue for a call that is going to [enter](Self::enter). A call
-    /// that the queue has no room for is refused here, before it costs any work.
+    /// Reserves a place in the principal's queue for a call that is going to [enter](Self::enter).
+    /// A call that the queue has no room for is refused here, before it costs any work.
     pub(crate) fn reserve(&self) -> Result<CallPlace> {
         self.principal.reserve()
     }
@@ -185,7 +184,7 @@ impl Admission {
         }
     }
 
-    /// Whether these limits allow the same numbers of running and waiting calls as this admission.
+    /// Whether these limits on calls, memory and open files are the limits of this admission.
     pub(crate) fn is_by(&self, limits: &Limits) -> bool {
         let counts = |limits: &Limits| {
             [

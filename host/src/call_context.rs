@@ -56,7 +56,7 @@ impl CallContext {
         &self.implements
     }
 
-    /// When the call ends.
+    /// The time at which the call ends at the latest.
     pub fn deadline(&self) -> Instant {
         self.clock.deadline
     }

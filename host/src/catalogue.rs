@@ -114,7 +114,7 @@ impl Loaded {
             .collect()
     }
 
-    /// The error that names the two bundles that have the same id.
+    /// The error that names the two bundles with a tool or driver of the same id.
     fn duplicate(&self, duplicate: &DuplicateId) -> HostError {
         let named = |at: usize| {
             let (id, bundle, publisher) = match duplicate.kind {

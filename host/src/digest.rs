@@ -18,8 +18,8 @@ pub(crate) fn value(value: &Value) -> blake3::Hash {
     hasher.finalize()
 }
 
-/// BLAKE3 of any value under a random key of this process. Equal for equal values as long as the process runs; a short
-/// value can't be guessed from it.
+/// BLAKE3 of any value under a random key of this process. Equal for equal values as long as the
+/// process runs; a short value can't be guessed from it.
 pub fn secret(value: &Value) -> [u8; 32] {
     static KEY: OnceLock<[u8; 32]> = OnceLock::new();
     let key = KEY.get_or_init(|| {

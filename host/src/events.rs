@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::api::event::{CallEvent, CallEventKind, EventFilter, PrincipalId};
 use crate::api::facts::CallFacts;
 
-/// Events that a ring holds for its slowest reader.
+/// The number of events that a ring holds for its slowest reader.
 const RING: usize = 4096;
 
 /// The readers of events, shared by the hosts that replace each other.
@@ -26,7 +26,7 @@ const RING: usize = 4096;
 pub(crate) struct EventHub {
     /// The number of readers. While it is zero, a call reads nothing else.
     readers: AtomicUsize,
-    /// Events that readers were too slow for.
+    /// The number of events that readers were too slow for.
     lost: AtomicU64,
     rings: Mutex<HashMap<Option<PrincipalId>, Sender<Arc<CallEvent>>>>,
 }
@@ -98,7 +98,7 @@ impl Events {
             match receiver.recv().await {
                 Ok(event) => return Heard::Event(event),
                 Err(RecvError::Lagged(lost)) => return self.hub.lose(lost),
-                // The hub of this reader keeps the other end.
+                // This does not happen, since the hub of this reader keeps the sender.
                 Err(RecvError::Closed) => self.receiver = None,
             }
         }
@@ -204,7 +204,8 @@ impl ProgressEvents {
     }
 }
 
-/// An invocation's id. The host made it, but the id of a resumed call comes back from its caller.
+/// An invocation's id as a UUID; the nil UUID if the text is not one. The host made the id, but the
+/// id of a resumed call comes back from its caller.
 pub(crate) fn uuid(invocation: &str) -> String {
     Uuid::try_parse(invocation).unwrap_or_default().to_string()
 }

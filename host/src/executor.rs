@@ -83,8 +83,9 @@ pub trait Executor: Send + Sync {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// The request that a person sees before they approve the call. [`Executor::attempt`] makes the
-    /// same request, which depends only on these values.
+    /// Returns the request that a person sees before they approve the call; `None` if this executor
+    /// shows none. [`Executor::attempt`] makes the same request, which depends only on these
+    /// values.
     ///
     /// # Errors
     /// Why the values make no valid request.
@@ -100,8 +101,8 @@ pub trait Executor: Send + Sync {
         Ok(())
     }
 
-    /// Makes one attempt. The host drops it at the [deadline](CallContext::deadline), when other calls need its memory,
-    /// and when the call is cancelled.
+    /// Makes one attempt. The host drops it at the [deadline](CallContext::deadline), when other
+    /// calls need its memory, and when the call is cancelled.
     fn attempt<'a>(&'a self, job: &'a mut Job, call: &'a CallContext) -> Attempt<'a>;
 }
 

@@ -87,8 +87,8 @@ impl Host {
         self.inner.catalogue.withheld()
     }
 
-    /// Whether a call of this tool could start now, without waiting for a driver
-    /// to be compiled.
+    /// Whether the tool has a driver that is ready, so that a call can start without waiting for a
+    /// driver to be compiled.
     pub fn is_ready(&self, name: &str) -> bool {
         let tool = self.inner.catalogue.find(name);
         tool.is_some_and(|tool| tool.open_drivers().any(|route| route.is_ready()))
@@ -159,7 +159,8 @@ impl Host {
             invocation = record.facts.invocation,
             tool = request.tool,
         );
-        // If the request answers a form, that form closes, however the call ends.
+        // If the request answers a form, that form closes when the call ends, unless the call asks
+        // again.
         let answered = request.resume.as_ref().map(|resume| {
             let invocation = &resume.asked.invocation;
             OpenForms::opened(
@@ -212,8 +213,8 @@ impl Host {
         record.end(&Err(call.error.clone())).await;
     }
 
-    /// Closes the questions of a call that no one will resume. While they are open, for at most ten
-    /// minutes, no other driver of `kind: form` can ask the same principal.
+    /// Closes the form of a call that no one will resume. While the form is open, for at most ten
+    /// minutes, no other call can ask the same principal through a driver of `kind: form`.
     pub fn give_up(&self, asked: &Asked) {
         let forms = &self.inner.shared_state.shared.forms;
         forms.close(&asked.principal, &asked.invocation);

@@ -1,4 +1,5 @@
-//! What answers a running driver: each request is checked against the grant, and counted.
+//! Answers the requests of a running driver: each request is checked against the grant, and
+//! counted.
 
 mod buckets;
 mod budget;

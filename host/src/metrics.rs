@@ -1,5 +1,6 @@
-//! Counts calls for Prometheus: a [`CallListener`] without locks, and a page of the text format. Nothing is counted
-//! by principal, and no text of a caller, a driver or a server is a label: tools are named as in the catalogue.
+//! Counts calls for Prometheus: a [`CallListener`] without locks, and a page of the text format.
+//! Nothing is counted by principal, and no text of a caller, a driver or a server is a label: tools
+//! are named as in the catalogue.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Display, Write as _};
@@ -86,7 +87,8 @@ struct ToolCounts {
     failed: AtomicU64,
 }
 
-/// How calls ended: either the calls that change something, or the calls that don't.
+/// Counts how calls ended. One value is for the calls that change something, another for all other
+/// calls.
 #[derive(Debug, Default)]
 struct EndCounts {
     ok: AtomicU64,
@@ -143,7 +145,7 @@ impl CallMetrics {
         })
     }
 
-    /// The counts as they are now.
+    /// A page with the current counts.
     pub fn page(&self) -> MetricsPage {
         let mut page = MetricsPage::default();
         page.calls(&self.counts);
@@ -223,7 +225,8 @@ impl CallListener for HostMetrics {
     }
 }
 
-/// A page of Prometheus's text format, version 0.0.4: `# HELP`, `# TYPE`, and a line for each sample.
+/// A page of Prometheus's text format, version 0.0.4: `# HELP`, `# TYPE`, and a line for each
+/// sample.
 #[derive(Debug, Clone, Default)]
 pub struct MetricsPage {
     text: String,
@@ -348,8 +351,8 @@ impl MetricsPage {
         self.sample(name, labels, count.load(Ordering::Relaxed));
     }
 
-    /// Label values are names of this program and ids of tools, so no character needs to be
-    /// escaped.
+    /// Writes one sample. Label values are names of this program and ids of tools; escaping does
+    /// not change them.
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         self.text.push_str(name);
         for (number, (label, text)) in labels.iter().enumerate() {

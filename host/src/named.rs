@@ -1,5 +1,5 @@
-//! Ids that callers give their calls, as idempotency keys: calls with the same id run only once for
-//! a principal and tool.
+//! Ids that callers give their calls, as idempotency keys: as long as an id of a principal and tool
+//! is known, a call with this id does not run again.
 //!
 //! An id affects dispatch only: a repeated call is resolved, validated, decided and approved like
 //! any other. Then it waits until the first call has ended, and gets that call's reply. The state
@@ -45,7 +45,7 @@ pub(crate) fn other_input() -> CallError {
     .with_hint("give each call an id of its own; repeat one only to repeat its call unchanged")
 }
 
-/// How long the state may take to learn that a call has ended.
+/// The longest time for reporting the end of a call to the state.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The calls that have ids, over all hosts that replace each other.

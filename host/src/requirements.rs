@@ -26,7 +26,7 @@ pub struct Requirements {
     pub buckets: bool,
     /// Secrets that are used: publisher and slug.
     pub secrets: BTreeSet<(String, String)>,
-    /// Whether any of them is stored by a driver.
+    /// Whether a driver may store one of these secrets.
     pub stores_secrets: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The state that hosts share when they replace each other: withdrawn bundles, admission, engine
-//! and turns.
+//! The state that hosts share when they replace each other, such as withdrawn bundles, admission,
+//! engine and turns.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -217,13 +217,14 @@ impl SharedState {
         self.shared.events.events(filter)
     }
 
-    /// How many events of all hosts of this state were lost to readers that lagged.
+    /// How many events of this state's hosts were lost because their readers lagged.
     pub fn events_lost(&self) -> u64 {
         self.shared.events.lost()
     }
 }
 
-/// A result that its client has not read, counted in the memory of all calls: see [`SharedState::unread`].
+/// A result that its client has not read, counted in the memory of all calls: see
+/// [`SharedState::unread`].
 #[derive(Debug)]
 pub struct UnreadResult {
     _lease: Option<Arc<MemoryLease>>,

@@ -45,8 +45,9 @@ pub struct Replayed {
     pub invocation: String,
     /// When its end was recorded, in microseconds since 1970.
     pub at: u64,
-    /// The properties in which its input or its tool's version differs from the call, at most
-    /// eight. Empty unless the tape is [loose](Tape::loose).
+    /// The recorded version of the tool, if it differs from the call, and the properties in which
+    /// the inputs differ, at most eight in all. In a reply, empty unless the tape is
+    /// [loose](Tape::loose).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<String>,
 }
@@ -62,12 +63,12 @@ pub(crate) struct Wanted<'a> {
     pub(crate) input: &'a Value,
 }
 
-/// The recorded calls of the tool, if none matches.
+/// The unused recorded calls of the tool, reported if none matches.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Nearest {
     /// The recorded calls of the tool that were not used yet.
     pub(crate) left: usize,
-    /// The recorded call whose input differs least.
+    /// The recorded call with the fewest differences, among the first 32.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) nearest: Option<Replayed>,
 }

@@ -26,7 +26,7 @@ pub(crate) fn is_short(bytes: usize, schema: &Schema) -> bool {
     bytes.saturating_mul(schema.weight()) < INLINE_COST
 }
 
-/// The most bytes for which [`is_short`] holds.
+/// A bound in bytes: [`is_short`] holds for fewer bytes.
 pub(crate) fn short_bytes(schema: &Schema) -> usize {
     INLINE_COST
         .checked_div(schema.weight())

@@ -1,5 +1,5 @@
-//! The world `toolward:driver/driver@0.1.0` as Rust types, made from `wit/driver.wit`. The host uses most of them as
-//! its own.
+//! The world `toolward:driver/driver@0.1.0` as Rust types, generated from `wit/driver.wit`. The
+//! host uses most of them as its own types.
 
 wasmtime::component::bindgen!({
     world: "driver",

@@ -4,12 +4,12 @@
 //! would spend minutes between two yields. So each host call checks the deadline, and makes the
 //! guest yield if it has not yielded for a while.
 //!
-//! Setting a guest's fuel makes it yield. This is safe only if the guest's code has stored its fuel
-//! count and loads it again: when an imported function returns, and when the fuel has run out. The
-//! hook also runs inside instructions such as `memory.grow`. Then the count is in a register, and
-//! the guest would get the new fuel in addition to its count. A guest that only enters the engine
-//! for a long time must yield nevertheless. It loses its fuel up to the next yield, so that it
-//! gains nothing.
+//! The hook makes a guest yield by setting its fuel. This is safe only if the guest's code has
+//! stored its fuel count and loads it again: when an imported function returns, and when the fuel
+//! has run out. The hook also runs inside instructions such as `memory.grow`. Then the count is in
+//! a register, and the guest would get the new fuel in addition to its count. A guest that only
+//! enters the engine for a long time must yield nevertheless. It loses its fuel up to the next
+//! yield, so that it gains nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

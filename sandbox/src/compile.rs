@@ -1,5 +1,5 @@
 //! Turns the bytes of a component into something that can be instantiated: compiles them, in a
-//! separate process if the embedder has one, or loads an earlier result from the cache.
+//! separate process if the embedder uses a broker, or loads an earlier result from the cache.
 
 mod artifact;
 pub mod broker;
@@ -73,7 +73,7 @@ impl Compiler for InProcess {
 /// The progress of compiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// The component waits, since others are compiled first.
+    /// The component waits to be compiled.
     Waiting,
     /// The component has been compiling for this long.
     Compiling(Duration),
@@ -87,7 +87,7 @@ pub type Watch<'a> = dyn FnMut(Stage) -> ControlFlow<()> + 'a;
 pub struct Callers(Mutex<Vec<Arc<str>>>);
 
 impl Callers {
-    /// Adds a call of this principal.
+    /// Adds a principal, unless it is in the list already.
     pub fn add(&self, principal: &str) {
         let mut callers = lock(&self.0);
         if !callers.iter().any(|caller| **caller == *principal) {
@@ -103,7 +103,7 @@ impl Callers {
 /// The compiler of a host, and its cache.
 #[derive(Debug, Clone)]
 pub enum CompileBackend {
-    /// A compiler of the embedder, usually in this process, which then also writes the cache.
+    /// A compiler of the embedder, usually in this process. This process also writes the cache.
     Own {
         /// The compiler.
         compiler: Arc<dyn Compiler>,
@@ -115,7 +115,7 @@ pub enum CompileBackend {
 }
 
 impl CompileBackend {
-    /// The longest time that compiling takes, if it is bounded.
+    /// The wall-clock limit on compiling one component, if there is a limit.
     pub fn longest(&self) -> Option<Duration> {
         match self {
             Self::Own { .. } => None,
@@ -123,8 +123,9 @@ impl CompileBackend {
         }
     }
 
-    /// Loads a component if the cache has a genuine artifact of at most `most_bytes`. If this
-    /// returns `None`, [`Self::load`] compiles the component or returns the reason.
+    /// Loads a component if the cache has a genuine artifact of at most `most_bytes`. Returns
+    /// `None` otherwise, and also if loading fails. Then [`Self::load`] loads or compiles the
+    /// component, or returns the reason.
     pub fn load_small(&self, ready: &Ready, digest: &Digest, most_bytes: u64) -> Option<Component> {
         let (engine, claim) = (&ready.engine, claim(ready, digest));
         let cached = match self {
@@ -185,8 +186,8 @@ fn from_own_bytes(engine: &Engine, bytes: &[u8]) -> Result<Component, CompileErr
     artifact::from_own_bytes(engine, bytes).map_err(|error| refused(&error))
 }
 
-/// The component from the cache, or a verdict on it. `None` if loading failed because of the
-/// machine, since compiling it again may work.
+/// The component from the cache, or a verdict on it. `None` if the cache has no artifact, or if
+/// this machine could not load it; then the component is compiled.
 fn verdict(
     cached: Option<Result<Component, CompileError>>,
 ) -> Option<Result<Component, CompileError>> {

@@ -14,12 +14,12 @@ use tokio::time::Sleep;
 
 use crate::turns::{self, Polls, Turn};
 
-/// The error if the future did not end before its deadline, and was dropped.
+/// The error if the future did not end before its deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elapsed;
 
-/// Drives `future` until `deadline` at the latest. The caller pins it: moving it in
-/// here would double its size in the caller's future.
+/// Drives `future` until `deadline` at the latest. The caller pins the future: moving it into this
+/// function would double its size in the caller's future.
 ///
 /// Needs a tokio runtime with its timer enabled.
 pub async fn before<F: Future + Unpin>(
@@ -41,7 +41,7 @@ pub async fn before<F: Future + Unpin>(
     .await
 }
 
-/// Like [`before`], for a guest, which is polled only in its turns. `began` is about now.
+/// Like [`before`], for a guest, which is polled only in its turns. `began` is the current time.
 pub(crate) async fn in_turns<F: Future + Unpin>(
     deadline: Instant,
     mut turn: Turn<'_>,

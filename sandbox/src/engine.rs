@@ -45,11 +45,11 @@ const COMPACT_GUARD: u64 = 64 << 10;
 /// major versions.
 const BUILD: &str = concat!("toolward-", env!("CARGO_PKG_VERSION"));
 
-/// The settings that decide how components are compiled and run. Processes with equal
-/// profiles make and accept the same artifacts.
+/// The settings that decide how components are compiled and run. On one machine, processes of the
+/// same build with equal profiles make and accept the same artifacts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineProfile {
-    /// Calls that run or wait at once, which is the number of slots of the pool.
+    /// The number of slots of the pool: one for each call that runs or is parked.
     slots: u32,
     /// The largest memory that any call may have, in bytes.
     max_memory: usize,
@@ -93,11 +93,11 @@ impl EngineProfile {
         Engine::new(&self.config()).map_err(|source| HostError::Engine(source.into()))
     }
 
-    /// An engine with this profile, with its linker. If the machine has no address space for the
-    /// pool, the memories are compact.
+    /// An engine with this profile, with its linker. If the pool can't be created, usually for lack
+    /// of address space, the memories are compact.
     ///
     /// # Errors
-    /// If the machine has no room for compact memories either.
+    /// If no engine with compact memories can be created either.
     pub fn ready(&self) -> Result<Arc<Ready>, HostError> {
         let (profile, engine) = match self.engine() {
             Ok(engine) => (self.clone(), engine),

@@ -1,4 +1,5 @@
-//! Why a host could not be built. Errors of a call are part of its result ([`crate::result::CallError`]).
+//! Why a host could not be built. The error of a call is part of the call's result
+//! ([`crate::result::CallError`]).
 
 use std::path::PathBuf;
 

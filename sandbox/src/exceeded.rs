@@ -14,7 +14,7 @@ pub struct Exceeded {
     /// The limit.
     #[serde(deserialize_with = "limit_name")]
     pub limit: LimitName,
-    /// What the guest asked for in total.
+    /// The total that the guest asked for. If it is unknown, one more than `allowed`.
     pub used: u64,
     /// The amount that is allowed.
     pub allowed: u64,
@@ -70,7 +70,7 @@ pub fn take(
         .map_err(|used| Exceeded::new(limit, used.saturating_add(amount), allowed))
 }
 
-/// The error if the deadline passed while the guest was calling the host.
+/// The error of a guest that calls the host after its deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the deadline has passed")]
 pub struct DeadlinePassed;

@@ -2,9 +2,9 @@
 //!
 //! Implements `wasi:filesystem` in place of wasmtime-wasi. Each path is resolved as text (`path`),
 //! compared with the grant (`plan`), and opened beneath the workspace's directory without following
-//! links (`resolve_beneath`). Only files and directories exist: no links, devices, FIFOs or
-//! sockets. A descriptor of a directory is a path and not an inode: access is decided by the path
-//! at each step, so renaming a directory does not move a grant with it.
+//! links (`resolve_beneath`). Only files and directories exist: no symbolic links, devices, FIFOs
+//! or sockets. A descriptor of a directory is a path and not an inode: access is decided by the
+//! path at each step, so renaming a directory does not move a grant with it.
 
 mod counters;
 mod descriptors;
@@ -41,7 +41,7 @@ use path::VirtualPath;
 pub use plan::{Plan, PlanError};
 pub use resolve_beneath::Root;
 
-/// The files that a call may use; its attempts share the counters.
+/// The files that a call may use. The attempts of the call share the counters.
 #[derive(Debug, Clone)]
 pub struct FileGrant {
     /// The files that the call can see.
@@ -101,13 +101,13 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
 }
 
 /// Runs blocking `work` on a separate thread and waits for it, so that the deadline can end a guest
-/// that waits for a disk. Only a few run at once, so that other guests find a thread. Queued work
-/// is dropped with its future; started work runs to its end.
+/// that waits for a disk. Only a few operations of one call run at once, so that other guests find
+/// a thread. Queued work is dropped with its future; started work runs to its end.
 async fn run_blocking<R: Send + 'static>(
     threads: &Arc<Semaphore>,
     work: impl FnOnce() -> Result<R, Fail> + Send + 'static,
 ) -> Result<R, Fail> {
-    // The semaphore is never closed; fail rather than run without a permit.
+    // The semaphore is never closed, so this always gets a permit.
     let permit = threads.clone().acquire_owned().await.ok();
     spawn_blocking(move || {
         let _permit = permit;
@@ -137,7 +137,7 @@ struct Shared {
     held: held::Shared,
 }
 
-/// The most bytes that one operation reads or writes.
+/// The most bytes of one read, or of one write to a stream.
 const CHUNK: usize = 64 << 10;
 
 /// The memory that an open file takes in addition to its path, in bytes.
@@ -171,8 +171,8 @@ impl Shared {
     }
 }
 
-/// Why an operation was not done: a plain error for the guest, a refusal that is recorded, or a limit that ends the
-/// call.
+/// Why an operation was not done: a plain error for the guest, a refusal that is recorded, or a
+/// limit that ends the call.
 enum Fail {
     /// An ordinary error.
     Code(ErrorCode),

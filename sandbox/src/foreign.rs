@@ -10,7 +10,7 @@ use crate::invocation::{CallEnd, DriverEnd, DriverOutput};
 use crate::state::{Execution, State, World, WorldCall};
 use crate::wit;
 
-/// A component of such a world.
+/// A component of a foreign world.
 pub(crate) struct Tool {
     world: &'static ForeignWorld,
     component: InstancePre<State>,

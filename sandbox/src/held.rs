@@ -112,7 +112,7 @@ impl Shared {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts `bytes` until the share is dropped.
+    /// Counts `bytes` until the returned value is dropped.
     pub(crate) fn hold(&self, bytes: u64) -> HeldBytes {
         self.0.fetch_add(bytes, Ordering::Relaxed);
         HeldBytes {
@@ -121,7 +121,7 @@ impl Shared {
         }
     }
 
-    /// Counts `bytes` until [`Self::give_back`], or until the call's end.
+    /// Counts `bytes` until [`Self::give_back`], or until the attempt ends.
     pub(crate) fn keep(&self, bytes: u64) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }

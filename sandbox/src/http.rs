@@ -1,4 +1,4 @@
-//! `wasi:http` for guests: every request is checked by the egress rules of its route, and refusals
+//! `wasi:http` for guests: every request is checked by the egress rules of its call, and refusals
 //! are recorded. The memory of handles is counted ([`view`]).
 
 mod bodies;
@@ -31,7 +31,7 @@ const FIELDS: usize = 64 << 10;
 /// The most bytes of one write to a body.
 const CHUNK: usize = 64 << 10;
 
-/// The context of `wasi:http`, which only sets a limit.
+/// The context of `wasi:http`. It only limits the size of header blocks.
 pub(crate) fn context() -> WasiHttpCtx {
     let mut context = WasiHttpCtx::new();
     context.set_field_size_limit(FIELDS);

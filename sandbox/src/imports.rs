@@ -1,5 +1,6 @@
-//! What a running driver asks of the host: each request is one message. What answers it checks it against the grant,
-//! and counts it. Below the messages is the guest's side of each import.
+//! The requests of a running driver to the host ([`Imports`]). The host checks each request against
+//! the grant, and counts it. The second half of this module implements the imports of the driver's
+//! world with these requests.
 
 mod keyvalue;
 
@@ -23,15 +24,15 @@ use crate::result::{CallError, LogLevel, LogRecord, Output, record_bytes};
 use crate::v0_1::convert;
 use crate::violations::EndsCall;
 
-/// Bytes that a report of progress takes in addition to its message.
+/// Bytes of memory that a progress report takes in addition to its message.
 pub const PROGRESS_REPORT_BYTES: u64 = 128;
 
 /// Answers the requests of a call's driver.
 pub trait Imports: Send + Sync {
-    /// What stands for a secret in requests, for this call.
+    /// Returns the placeholder that stands for a secret in HTTP requests of this call.
     fn placeholder(&self, slug: String) -> BoxFuture<'_, Result<String, SecretError>>;
 
-    /// The value of a secret.
+    /// Returns the value of a secret.
     fn reveal(&self, slug: String) -> BoxFuture<'_, Result<Vec<u8>, SecretError>>;
 
     /// Stores a secret.
@@ -43,36 +44,39 @@ pub trait Imports: Send + Sync {
     /// Sends a request, and waits for the head of the response.
     fn http(&self, request: HttpRequest) -> BoxFuture<'static, Result<HttpResponse, HttpError>>;
 
-    /// Calls another tool, within what is left of the caller's budgets.
+    /// Calls another tool, within the rest of the caller's budgets.
     fn call_tool(
         &self,
         call: ToolCall,
         left: CallerBudget,
     ) -> BoxFuture<'_, Result<ToolReply, EndsCall>>;
 
-    /// Whether any tool is granted: only then the sandbox measures what fuel is left at each request.
+    /// Whether any tool is granted. Only then does the sandbox read the remaining fuel at each host
+    /// call.
     fn has_tools(&self) -> bool;
 
-    /// Passes a log record on. Returns it as it may be shown.
+    /// Passes a log record on. Returns the redacted record.
     ///
     /// # Errors
     /// The limit that the record exceeds.
     fn log(&self, message: LogMessage) -> Result<LogRecord, Exceeded>;
 
-    /// Passes progress on. Returns how many bytes the host holds for it.
+    /// Passes a progress report on, or drops it. Returns the bytes of memory that the host holds
+    /// for it.
     fn progress(&self, progress: Progress) -> u64;
 
-    /// Bytes that the host holds for HTTP requests.
+    /// Returns the bytes of memory that the host holds for HTTP requests.
     fn http_bytes(&self) -> u64;
 
-    /// Takes the secrets that were used out of a text.
+    /// Redacts the used secrets in a text.
     fn redact(&self, text: &mut String);
 
-    /// Takes the secrets that were used out of the end of a text; `is_cut` if there was more before it.
+    /// Redacts the used secrets in the end of a text. `is_cut` states whether the start of the text
+    /// is missing.
     fn redact_end(&self, text: Vec<u8>, is_cut: bool) -> Vec<u8>;
 }
 
-/// Why it got no secret.
+/// Why a request for a secret failed.
 #[derive(Debug)]
 pub enum SecretError {
     /// It is not granted.
@@ -90,16 +94,16 @@ pub enum SecretError {
 pub struct BucketRequest {
     /// The bucket's name.
     pub bucket: String,
-    /// What is done with it.
+    /// The operation on the bucket.
     pub operation: BucketOperation,
 }
 
-/// Why a bucket's operation has no reply.
+/// Why a bucket operation failed.
 #[derive(Debug)]
 pub enum BucketError {
     /// It is not granted, or only for reading.
     Denied,
-    /// The driver gets this text.
+    /// The operation failed. The driver gets this text.
     Failed(String),
     /// The driver ends.
     Ends(GuestEnd),
@@ -109,7 +113,7 @@ impl From<StateError> for BucketError {
     fn from(error: StateError) -> Self {
         match error {
             StateError::ReadOnly => Self::Denied,
-            // Both happen at the deadline only, and then the call is over.
+            // Both occur only at the deadline, when the call is over.
             StateError::Busy | StateError::Deadline => {
                 Self::Ends(GuestEnd::Deadline(DeadlinePassed))
             }
@@ -117,7 +121,7 @@ impl From<StateError> for BucketError {
             | StateError::Quota { .. }
             | StateError::NotANumber(_)
             | StateError::Unknown => Self::Failed(error.to_string()),
-            // The driver does not learn what is wrong with the operator's disk.
+            // Details about the operator's disk are not shown to the driver.
             _ => {
                 tracing::error!(%error, code = error.code(), "a key-value operation failed");
                 Self::Failed("the host's key-value store failed".to_owned())
@@ -126,7 +130,7 @@ impl From<StateError> for BucketError {
     }
 }
 
-/// What ends a driver at once.
+/// Why a driver is ended at once.
 #[derive(Debug)]
 pub enum GuestEnd {
     /// Policy ends calls at a violation.
@@ -163,7 +167,7 @@ impl From<Exceeded> for GuestEnd {
 pub struct HttpRequest {
     /// The request. Its URI is absolute; `host` is not among its headers.
     pub request: http::Request<UnsyncBoxBody<Bytes, BoxError>>,
-    /// The times that its parts may take.
+    /// Its timeouts.
     pub timeouts: Timeouts,
 }
 
@@ -175,13 +179,13 @@ pub type HttpResponse = http::Response<UnsyncBoxBody<Bytes, EgressError>>;
 pub enum HttpError {
     /// No host is granted.
     NoNetwork,
-    /// Too many files are open.
+    /// Too many files and connections are open.
     Exceeded(Exceeded),
     /// The rules refused it, or it failed.
     Egress(EgressError),
 }
 
-/// What is left of the budgets of a driver that calls a tool.
+/// The rest of the budgets of a driver that calls a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct CallerBudget {
     /// Units of fuel.
@@ -190,18 +194,18 @@ pub struct CallerBudget {
     pub memory_bytes: u64,
 }
 
-/// How a called tool ended, and what it took.
+/// The result of a called tool, and the resources that it used.
 pub struct ToolReply {
-    /// Its output, or why there is none.
+    /// Its output or error.
     pub result: Result<Output, CallError>,
     /// Units of fuel that it consumed.
     pub fuel: u64,
-    /// The most memory that it had, in bytes.
+    /// Its peak memory, in bytes.
     pub peak_memory: u64,
 }
 
 impl ToolReply {
-    /// An error before anything ran.
+    /// The reply if the call was refused before anything ran.
     pub fn refused(error: CallError) -> Self {
         Self {
             result: Err(error),
@@ -223,7 +227,7 @@ pub struct LogMessage {
 }
 
 impl LogMessage {
-    /// The record, with its fields as a value.
+    /// Converts the message to a record, with the fields as a value.
     pub fn into_record(self) -> LogRecord {
         let limits = strict::Limits {
             bytes: 64 << 10,
@@ -254,7 +258,7 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
     keyvalue::add_to_linker(linker, view)
 }
 
-/// What an import has of the guest's store, for one call of it.
+/// The parts of the guest's store that imports use, borrowed for one host call.
 pub(crate) struct View<'a> {
     pub(crate) imports: &'a dyn Imports,
     pub(crate) table: &'a mut ResourceTable,
@@ -269,13 +273,13 @@ impl HasData for Viewed {
     type Data<'a> = View<'a>;
 }
 
-/// Fuel across nested calls, which spend their caller's.
+/// The fuel accounting of nested calls, which spend their caller's fuel.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// What the guest had left when it last called the host. Kept up to date
-    /// only where tools are granted.
+    /// The fuel that the guest had left when it last called the host. Updated only if tools are
+    /// granted.
     pub(crate) fuel: u64,
-    /// What called tools have spent since.
+    /// The fuel that called tools have spent, and that is not yet subtracted from the guest's.
     pub(crate) owed: u64,
 }
 
@@ -322,13 +326,13 @@ impl secrets::Host for View<'_> {
         slug: String,
         value: Vec<u8>,
     ) -> Result<Result<(), secrets::SecretError>> {
-        // Kept until the call ends, to be looked for.
+        // The value is kept until the call ends, so that it can be redacted.
         self.limiter.held.keep(value.len() as u64);
         secret(self.imports.store(slug, value).await)
     }
 }
 
-/// A reply for the guest. The outer error ends it.
+/// Converts a reply for the guest. The outer error ends the guest.
 fn secret<T>(reply: Result<T, SecretError>) -> Result<Result<T, secrets::SecretError>> {
     Ok(Err(match reply {
         Ok(reply) => return Ok(Ok(reply)),
@@ -348,7 +352,7 @@ impl tools::Host for View<'_> {
             fuel: self.meter.fuel,
             memory_bytes: self.limiter.memory_left(),
         };
-        // Its input is in memory twice: the caller's copy and the called tool's.
+        // The input is in memory twice: the caller's copy and the called tool's copy.
         let input = (request.input.len() as u64).saturating_mul(2);
         let _input = self.limiter.held.shared().hold(input);
         let reply = self.imports.call_tool(request, left).await?;

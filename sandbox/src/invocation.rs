@@ -1,5 +1,5 @@
-//! The values that a driver gets and returns: the types of the driver's world, which also drivers
-//! without code use, and the host's additions.
+//! The values that a driver gets and returns. They have the types of the driver's world, also for
+//! drivers without code.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,8 +13,8 @@ pub use crate::bindings::toolward::driver::types::{
     Question as DriverQuestion, Reply as QuestionReply, Resumption, ToolError as DriverError,
 };
 
-/// How a call, or one attempt of it, ended: used from the driver, with unchecked output and
-/// questions, up to the reply.
+/// How a call or one of its attempts ended. The type parameters differ between stages: from the
+/// unchecked output and questions of a driver, up to the reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum CallEnd<O = DriverOutput, Q = InputRequest, E = CallError> {
     /// With an output.

@@ -56,8 +56,8 @@ impl ResultSize {
     /// and the needs of the canonical ABI.
     const SLACK: u64 = 256 << 10;
 
-    /// Units for a value within another value. In JSON, most values have two or more bytes,
-    /// including a comma.
+    /// Units for each byte of the output limit, as if each byte were a value. In JSON, most values
+    /// have two or more bytes, including a comma.
     const VALUE: u64 = size_of::<wasmtime::component::Val>() as u64;
 
     /// The size of a result that is mostly text. Its values are counted when they are created.
@@ -233,7 +233,7 @@ impl Limiter {
         self.memory.peak = self.memory.peak.max(used);
     }
 
-    /// The request that exceeded the limit, if any.
+    /// The limit on memory or tables that was exceeded, if any.
     pub(crate) fn exceeded(&self) -> Option<Exceeded> {
         self.memory.refused.or(self.tables_refused)
     }

@@ -1,5 +1,6 @@
-//! What one call and one attempt may spend. The table of all limits is [`toolward_policy::Limits`]; they are enforced
-//! where the resource is spent.
+//! The limits of one call: the host's limits, adjusted by its contract and driver. The table of all
+//! limits is [`toolward_policy::Limits`]. Each limit is enforced by the code that uses the
+//! resource, in the sandbox or in the host.
 
 use std::task::{Context, Poll};
 
@@ -12,23 +13,26 @@ use crate::exceeded::Exceeded;
 pub struct AttemptLimits {
     /// Units of fuel.
     pub fuel: u64,
-    /// What all attempts may spend together; for messages.
+    /// Units of fuel for all attempts together; used in messages.
     pub fuel_total: u64,
     /// Bytes of memory.
     pub memory_bytes: u64,
 }
 
-/// The part of the memory of all calls that one call has.
+/// The lease of one call from the memory of all calls.
 pub trait MemoryBudget: Send + Sync {
-    /// Covers `used` bytes of a call that may take `limit`. Returns how many are covered.
+    /// Leases at least `used` bytes for a call whose own limit is `limit` bytes. Returns the leased
+    /// bytes.
     ///
     /// # Errors
-    /// If all room is taken, and this is the call that must end.
+    /// If no memory is left, and this call must end.
     fn cover(&self, used: u64, limit: u64) -> Result<u64, Exceeded>;
 
-    /// Gives back what it covers beyond `used` bytes. Returns how many are covered.
+    /// Returns leased memory beyond `used` bytes to all calls. Returns the bytes that are still
+    /// leased.
     fn shrink(&self, used: u64) -> u64;
 
-    /// Ready once the call has to end to make room for others. Wakes the task then.
+    /// Ready once the call must end to make room for others. Otherwise registers the task to be
+    /// woken then.
     fn poll_ended(&self, context: &mut Context<'_>) -> Poll<Exceeded>;
 }

@@ -57,7 +57,8 @@ pub struct LogRecord {
     pub level: LogLevel,
     /// The message.
     pub message: String,
-    /// A JSON object of details, as the driver wrote it; `null` without one.
+    /// A JSON object of details; `null` without details. Text that is not a JSON object is kept as
+    /// a string.
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     pub fields: serde_json::Value,
 }
@@ -174,7 +175,7 @@ pub enum ResourceBody {
     Blob(Vec<u8>),
 }
 
-/// Bytes that are written up to a limit.
+/// A writer that collects bytes up to a limit. A write beyond the limit fails.
 #[derive(Debug)]
 pub struct Limited {
     /// The written bytes.

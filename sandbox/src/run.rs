@@ -80,7 +80,8 @@ impl Prepared {
         })
     }
 
-    /// A call of the driver in one of its worlds.
+    /// A call of the driver in one of its worlds. `None` if the driver was not linked for this
+    /// world.
     pub fn call<'a>(
         &'a self,
         target: &Target,
@@ -129,7 +130,7 @@ pub struct PreparedCall<'a> {
 /// The resources that one attempt used and its captured output, however it ended.
 #[derive(Debug, Default)]
 pub struct Usage {
-    /// Fuel consumed. Too low after a hardware trap: don't bill by it.
+    /// The consumed fuel. Too low after a hardware trap, and zero after a panic: don't bill by it.
     pub fuel: u64,
     /// The peak memory, in bytes.
     pub peak_memory: u64,
@@ -241,7 +242,7 @@ pub async fn attempt(
             return (outcome, usage, None);
         }
         Ok(Err(deadline::Elapsed)) => AttemptOutcome::Deadline,
-        // The guest may not have noticed the refusal of a stream or of another task.
+        // A stream or another task may have been refused without the guest noticing it.
         Ok(Ok(Ok(returned))) => match (grant.violations.ends(), store.data().files.exceeded()) {
             (Some(violation), _) => AttemptOutcome::Violation(violation),
             (None, Some(exceeded)) => AttemptOutcome::Exceeded(exceeded),

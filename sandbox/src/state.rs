@@ -1,5 +1,5 @@
-//! The data of a store for one attempt: WASI with the grant, the limiter, and the sinks
-//! of log and progress.
+//! The data of a store for one attempt: WASI, the grant, the limiter, and the collected logs and
+//! output.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::limits::{AttemptLimits, CallLimits, MemoryBudget};
 use crate::result::LogRecord;
 use crate::violations::Violations;
 
-/// Bytes that one `wasi:random` call gives at most.
+/// The most bytes that one `wasi:random` call returns.
 const MAX_RANDOM: u64 = 64 << 10;
 
-/// The data of one store. Made for one attempt, dropped with it.
+/// The data of one store. It is created for one attempt, and dropped with the store.
 pub(crate) struct State {
-    /// Made when the guest first asks WASI for anything but a seed: many never do. The monotonic clock counts
-    /// from then.
+    /// Created when the guest first calls WASI for anything except the insecure seed; many guests
+    /// never do. The monotonic clock counts from then.
     wasi: Option<WasiCtx>,
     pub(super) insecure_seed: InsecureSeed,
     table: ResourceTable,
@@ -42,21 +42,22 @@ pub(crate) struct State {
     /// [`Imports::has_tools`].
     pub(crate) has_tools: bool,
     pub(crate) meter: Meter,
-    /// Whether the guest is in a call of an imported function. Set by what each of them takes its state from.
+    /// Whether the guest is calling an imported function. Each function that lends this state to an
+    /// import sets it.
     pub(crate) in_import: bool,
     http: WasiHttpCtx,
     hooks: Hooks,
 }
 
-/// What policy grants the attempts of one call.
+/// The grant for the attempts of one call.
 pub struct CallGrant<'a> {
     /// The limits of the call.
     pub limits: &'a CallLimits,
-    /// Counts what it tries beyond its grant.
+    /// Records the violations of the call.
     pub violations: &'a Violations,
-    /// What answers the driver's requests.
+    /// Answers the driver's requests.
     pub imports: &'a Arc<dyn Imports>,
-    /// The files that it may use, if any.
+    /// The files that the call may use, if any.
     pub files: Option<files::FileGrant>,
 }
 
@@ -105,7 +106,7 @@ impl State {
 }
 
 impl State {
-    /// What an import has of it that [`Imports`] answers.
+    /// Lends the state to an import that [`Imports`] answers.
     pub(crate) fn answered(&mut self) -> imports::View<'_> {
         self.in_import = true;
         imports::View {
@@ -117,13 +118,13 @@ impl State {
         }
     }
 
-    /// All of it, for an imported function.
+    /// Lends the whole state to an imported function.
     pub(crate) fn import(&mut self) -> &mut Self {
         self.in_import = true;
         self
     }
 
-    /// `wasi:http`, counted.
+    /// Lends the state to `wasi:http`, whose memory is counted.
     pub(crate) fn http(&mut self) -> http::view::View<'_> {
         self.in_import = true;
         http::view::View {
@@ -136,11 +137,11 @@ impl State {
         }
     }
 
-    /// Compares what the host holds for the call with the limit on memory. The
-    /// guest's own memory was compared as it grew.
+    /// Compares the memory of the call with its limit, after the memory that the host holds has
+    /// changed. The guest's own memory was compared when it grew.
     pub(crate) fn settle_memory(&mut self) -> Result<(), Exceeded> {
-        // The table has no length, but the number of its next entry bounds it: while
-        // there are free entries it is below the peak, which was counted before.
+        // The table has no length. The number of a new entry is the peak number of entries if the
+        // table has no free entry. Otherwise it is below the peak, which was counted before.
         let open = match self.table.push(()) {
             Ok(next) => {
                 let number = next.rep();
@@ -155,7 +156,7 @@ impl State {
         self.limiter.settle()
     }
 
-    /// The files that the guest sees.
+    /// Lends the state to `wasi:filesystem`.
     pub(crate) fn files(&mut self) -> files::View<'_> {
         self.in_import = true;
         files::View {
@@ -167,11 +168,11 @@ impl State {
 
 /// A component, bound to the world in which it is called.
 pub(crate) trait World: Send + Sync {
-    /// Instantiates the component and runs its handler. Start functions are guest
-    /// code: the store must be armed.
+    /// Instantiates the component and runs its handler. Instantiation runs guest code, so the
+    /// limits of the store must be set before.
     fn execute<'s>(&'s self, store: &'s mut Store<State>, call: WorldCall<'s>) -> Execution<'s>;
 
-    /// How large its result may be.
+    /// How large the result may be.
     fn result_size(&self, limits: &CallLimits) -> ResultSize {
         ResultSize::of_text(limits.output_bytes)
     }
@@ -184,7 +185,7 @@ pub(crate) struct WorldCall<'a> {
     pub(crate) limits: &'a CallLimits,
 }
 
-/// A handler that runs. The outer error is what ended the guest.
+/// A running handler. The outer error is the reason why the guest was ended.
 pub(crate) type Execution<'a> =
     Pin<Box<dyn Future<Output = wasmtime::Result<DriverEnd>> + Send + 'a>>;
 
@@ -199,7 +200,8 @@ impl WasiView for State {
     }
 }
 
-/// WASI without files, network, environment, arguments or input. Clocks and randomness work; output is captured.
+/// WASI without files, network, environment, arguments or input. Clocks and randomness work. Output
+/// is captured.
 fn wasi(stdout: &Capture, stderr: &Capture) -> WasiCtx {
     let mut wasi = WasiCtx::builder();
     wasi.stdout(stdout.clone())
@@ -211,8 +213,9 @@ fn wasi(stdout: &Capture, stderr: &Capture) -> WasiCtx {
     wasi.build()
 }
 
-/// The seed of one instance: the same each time that it asks. Many guests in Rust ask WASI for nothing else, once for
-/// their hash maps, and wasmtime-wasi would make two generators for each call to answer it.
+/// The insecure seed of one instance, which stays the same. Many guests in Rust request only this
+/// from WASI, once for their hash maps. wasmtime-wasi would create two random generators for each
+/// call to answer this one request.
 #[derive(Debug, Default)]
 pub(super) struct InsecureSeed(Option<(u64, u64)>);
 

@@ -186,8 +186,8 @@ impl Turns {
     }
 }
 
-/// The account from which a call spends: the principal of the root call, with a tool of this
-/// publisher.
+/// The accounts from which a call spends: the principal of the root call, and within it the
+/// publisher of the tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Spender<'a> {
     /// The turns of its host.
@@ -255,7 +255,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Ready if the guest may be polled; then [`Turn::end`] follows. Otherwise the task is woken
+    /// Ready if the guest may be polled; then [`Turn::run`] follows. Otherwise the task is woken
     /// when its turn has come.
     pub(super) fn begin(&mut self, context: &Context<'_>) -> Poll<()> {
         let turns = self.spender.turns;

@@ -1,4 +1,4 @@
-//! The world `toolward:driver/driver@0.1.0`: calls its handler, and implements its imports.
+//! The world `toolward:driver/driver@0.1.0`: calls its handler, and converts its types.
 
 pub(crate) mod convert;
 

@@ -1,5 +1,5 @@
-//! Records and counts what a driver tried beyond its grant, and ends the call if policy
-//! says so. The attempt itself was refused before it is recorded here.
+//! Records violations: operations that a driver tried beyond its grant. Each operation is refused
+//! before it is recorded. The policy may end the call at its first violation.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,14 +12,14 @@ use toolward_contract::capability::Class;
 use toolward_policy::OnViolation;
 use toolward_support::helper::lock;
 
-/// Violations of one call that are kept; more are only counted.
+/// The most violations of one call that are kept. Further violations are only counted.
 const MAX_KEPT: usize = 32;
 
-/// Violations of one driver that are logged, over all its calls: a driver must not be
-/// able to fill the disk.
+/// The most violations of one driver that are logged, over all its calls, so that a driver can't
+/// fill the disk.
 const MAX_REPORTED: u32 = 64;
 
-/// Bytes of a subject that are kept.
+/// The most bytes of a subject that are kept.
 const MAX_SUBJECT_BYTES: usize = 256;
 
 /// The kind of a violation: the class of the capability that was not granted.
@@ -30,7 +30,7 @@ impl ViolationKind {
     /// A raw socket or a name lookup, which can't be granted.
     pub const SOCKET: Self = Self(None);
 
-    /// Its word.
+    /// The word for this kind.
     pub fn as_str(self) -> &'static str {
         match self.0 {
             None => "socket",
@@ -39,7 +39,8 @@ impl ViolationKind {
         }
     }
 
-    /// A number that no other kind has: in the order of [`Class::KNOWN`], then [`ViolationKind::SOCKET`].
+    /// A number that no other kind has: in the order of [`Class::KNOWN`], then
+    /// [`ViolationKind::SOCKET`].
     pub fn number(self) -> usize {
         let place = Class::KNOWN.iter().position(|class| Some(class) == self.0);
         place.unwrap_or(Class::KNOWN.len())
@@ -58,14 +59,14 @@ impl Serialize for ViolationKind {
     }
 }
 
-/// An attempt of a driver that was refused.
+/// An operation of a driver that was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{} {subject:?}", .kind.as_str())]
 pub struct Violation {
     /// Its kind.
     pub kind: ViolationKind,
-    /// What it tried to use: a host, a path, a secret's name. Untrusted text,
-    /// truncated.
+    /// The host, path or other thing that the driver tried to use. Untrusted text, truncated to 256
+    /// bytes.
     pub subject: String,
 }
 
@@ -121,11 +122,11 @@ impl Reported {
 /// The violations so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordedViolations {
-    /// Distinct violations, in order, the first 32.
+    /// The first 32 distinct violations, in order.
     pub first: Vec<Violation>,
     /// The number of all violations.
     pub total: u64,
-    /// The number of each kind, without nested calls.
+    /// The number of each kind, without [absorbed](Violations::absorb) violations.
     pub own: BTreeMap<ViolationKind, u64>,
 }
 
@@ -145,7 +146,8 @@ impl Violations {
         }))
     }
 
-    /// Records one. An error means that policy ends the call: raise it as a trap.
+    /// Records a violation. An error means that policy ends the call; the caller raises it as a
+    /// trap.
     pub fn record(&self, kind: impl Into<ViolationKind>, subject: &str) -> Result<(), EndsCall> {
         let kind = kind.into();
         let secrets = self.0.secrets.as_ref();
@@ -173,8 +175,8 @@ impl Violations {
         }
     }
 
-    /// The violation that ends the call, if there was one and policy ends calls for it:
-    /// what a guest does may be refused on another task.
+    /// The violation that ends the call, if any. A guest may not see a refusal on another task, so
+    /// this is checked when the guest is entered again.
     pub fn ends(&self) -> Option<Violation> {
         if !self.0.ends.load(Ordering::Acquire) {
             return None;
@@ -183,7 +185,7 @@ impl Violations {
         found.first.first().cloned()
     }
 
-    /// Adds the violations of a nested call.
+    /// Adds the violations of a nested call, or of a driver that was tried before.
     pub fn absorb(&self, first: &[Violation], total: u64) {
         let mut found = lock(&self.0.found);
         found.total = found.total.saturating_add(total);

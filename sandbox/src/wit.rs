@@ -194,7 +194,7 @@ impl Exported {
         }
     }
 
-    /// The function returned its own error.
+    /// Converts an error that the function returned.
     fn own_error(&self, json: String, value: Option<(&Val, &Type)>) -> DriverEnd {
         let code = match value {
             Some((Val::Variant(case, _) | Val::Enum(case), _)) => domain_code("wit", case),

@@ -102,7 +102,7 @@
 //! # The crates behind it
 //!
 //! The only logic in this crate is [`open`]. Each part is a separate crate, and a module here.
-//! Types that signatures name but the root lacks are in [`bundle`], [`contract`], [`egress`],
+//! Types of signatures that are not in the root are in [`bundle`], [`contract`], [`egress`],
 //! [`host`], [`ledger`], [`policy`], [`signing`] or [`state`].
 
 mod open;

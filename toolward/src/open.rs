@@ -27,7 +27,7 @@ codes! {
     }
 }
 
-/// Verifies a bundle, a directory or an archive, and reads its content. Only verified bytes are
+/// Verifies a bundle (a directory or an archive), and reads its content. Only verified bytes are
 /// used, since nothing is opened twice.
 ///
 /// Ages are checked against this machine's clock, and no revocations are known. Use [`open_with`]

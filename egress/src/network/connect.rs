@@ -132,7 +132,8 @@ async fn lookup(egress: &Egress, name: &str) -> Result<Vec<IpAddr>, NetworkError
         .map_err(failed)
 }
 
-/// Returns the addresses to try: all addresses of the host, if all are allowed.
+/// Returns the addresses to try: the host's first [`MAX_TRIED_ADDRESSES`], if all its addresses are
+/// allowed.
 async fn addresses(
     egress: &Egress,
     rules: &[&HostGrant],

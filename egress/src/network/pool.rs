@@ -1,4 +1,4 @@
-//! The open connections of one route. They are never shared with another route, since this route's
+//! The idle connections of one route. They are never shared with another route, since this route's
 //! rules admitted them.
 
 use std::net::IpAddr;
@@ -131,7 +131,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Closes connections that were idle too long. Returns when to sweep again.
+    /// Drops connections that are closed or were idle too long. Returns when to sweep again.
     fn sweep(&self) -> Option<Instant> {
         let mut idle = lock(&self.idle);
         let now = Instant::now();

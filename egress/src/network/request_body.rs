@@ -56,8 +56,8 @@ pub(crate) struct RequestBody {
 }
 
 impl RequestBody {
-    /// A body with a length that the head declares. With `search`, placeholders in the body are
-    /// refused.
+    /// Creates a body. `declared` is the length that the head declares, if it does. With `search`,
+    /// placeholders in the body are refused.
     ///
     /// # Errors
     /// If `declared` exceeds the limit, or differs from the body's known length.

@@ -79,8 +79,8 @@ impl ResponseBody {
         body
     }
 
-    /// Returns the connection as soon as nothing more can be read from it, since a guest may never
-    /// read again.
+    /// Gives the connection back if nothing more can be read from it, since a guest may never read
+    /// again.
     fn close_if_over(&mut self) {
         let over = |open: &Open| open.incoming.is_end_stream() && !open.redactor.is_on();
         if self.open.as_deref().is_some_and(over) {
@@ -233,7 +233,7 @@ pub(crate) struct ResponseRedactor {
     scrubber: Option<Scrubber>,
     /// How many values the call had loaded when the patterns were made.
     count: usize,
-    /// Why a value could not be found in the body.
+    /// The reason why a value in the body could not be found, if there is one.
     obscure: Option<&'static str>,
 }
 

@@ -1,5 +1,6 @@
-//! Sends one request and waits for the response's head. The whole request is checked
-//! before a secret is loaded, a name resolved, or a connection opened.
+//! Sends one request and waits for the response's head. The request's target, method, headers and
+//! the part of its body that is read first are checked before a secret is loaded, a name resolved,
+//! or a connection opened.
 
 mod exchange;
 
@@ -70,7 +71,7 @@ struct Ready<'a> {
     reusable: bool,
 }
 
-/// Checks the whole request, and builds the request that is sent.
+/// Checks the request, and builds the request that is sent. Reads only the start of the body.
 async fn ready<'a>(
     egress: &'a Egress,
     call: &Arc<CallState>,
@@ -123,7 +124,7 @@ fn check_head(parts: &http::request::Parts, allowed: u64) -> Result<u64, Error> 
     Ok(bytes)
 }
 
-/// The headers whose credentials do not come from a placeholder.
+/// The credential headers that the guest filled without a placeholder.
 fn own_credentials(headers: &HeaderMap, injections: &[Injection]) -> Vec<HeaderName> {
     let own = |name: &&HeaderName| {
         headers.contains_key(*name)
@@ -184,8 +185,9 @@ fn put_in(
     }
     for place in egress.rules().secrets() {
         if place.origin == *origin {
-            // Another call may have sent the secret there. A secret without a value was never sent;
-            // a value that can't be searched for could be echoed unseen.
+            // Another call may have sent this secret to the origin, so its value is searched for in
+            // the response. Secrets that can't be loaded are skipped, except if they would take too
+            // much memory.
             match call.secrets.load(&place.slug, origin) {
                 Err(error) if error.problem == SecretProblem::TooMuchMemory => {
                     return Err(error.into());

@@ -148,9 +148,10 @@ impl Automaton {
         }
     }
 
-    /// Returns `suffix`, or the failure link of `suffix` if it has no child byte that `state`
-    /// lacks. Without this, a pattern such as `aaaaaaaa` takes a step for each of its bytes
-    /// whenever the text differs from it.
+    /// Returns `suffix`. Returns the failure link of `suffix` instead if `state` has a child for
+    /// each byte that `suffix` has a child for: after a failure at `state`, `suffix` would fail,
+    /// too. Without this, a pattern such as `aaaaaaaa` takes a step for each of its bytes whenever
+    /// the text differs from it.
     fn failure(&self, state: u32, suffix: u32) -> u32 {
         let missing = |child| self.child(state, self.node(child).label).is_none();
         if self

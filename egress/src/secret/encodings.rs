@@ -14,8 +14,9 @@ const MAX_NESTED_BYTES: usize = 2 << 10;
 
 type Form = Zeroizing<Vec<u8>>;
 
-/// The value unchanged, in one case, with doubled quotation marks, in hexadecimal, in base64,
-/// and in base64 of base64; some of them twice.
+/// The value unchanged, in upper case, in lower case, with doubled quotation marks, in hexadecimal,
+/// in base64 (also after escaping), and in base64 of base64 if it is short. The unchanged and
+/// hexadecimal forms also occur with `+` for each space.
 pub(crate) fn of(value: &[u8]) -> Vec<Form> {
     let mut forms = Vec::new();
     let mut plain = vec![Zeroizing::new(value.to_vec())];
@@ -66,8 +67,8 @@ pub(crate) fn of(value: &[u8]) -> Vec<Form> {
 pub(crate) fn max_bytes(value: &[u8]) -> u64 {
     let length = |text: &[u8]| u64::try_from(text.len()).unwrap_or(u64::MAX);
     let own = length(value);
-    // Plain and hexadecimal, twice because of spaces, with two cases and two kinds of doubled
-    // marks. Base64 in six ways, in the middle of a text and at its end.
+    // First the plain form and two hexadecimal forms, twice because of spaces; then two cases and
+    // two kinds of doubled marks; then base64 in six ways, in the middle of a text and at its end.
     let fixed: u64 = 2 * (1 + 2 + 2) + (1 + 1 + 2 + 2) + 2 * BASE64;
     let nested = if value.len() <= MAX_NESTED_BYTES {
         BASE64.saturating_mul(BASE64)

@@ -81,7 +81,7 @@ pub(crate) fn find(
     Ok(found)
 }
 
-/// Finds a placeholder in the query. It must be the whole value of one parameter, which occurs
+/// Finds the placeholders in the query. Each must be the whole value of one parameter, which occurs
 /// once.
 fn in_query(
     request: &RequestView<'_>,

@@ -39,7 +39,7 @@ pub(crate) struct PatternScan {
 
 #[derive(Debug, Clone, Copy)]
 struct State {
-    /// The place of the state.
+    /// The offset that the state belongs to.
     at: usize,
     node: u32,
     /// The last escape that was read before this place.
@@ -187,7 +187,7 @@ impl PatternScan {
         }
     }
 
-    /// The earliest start of a match that was not reported yet.
+    /// The earliest possible start of a match that was not reported yet; at most the cursor.
     pub(crate) fn settled(&self, automaton: &Automaton) -> usize {
         let starts = self.ahead.iter().map(|state| {
             // Matches at the cursor have been reported, later matches have not.
@@ -257,7 +257,7 @@ impl Trails {
         self.walk(state, depth).0
     }
 
-    /// The same, with the first escape that is needed to compute it.
+    /// Like [`Self::start`]; also returns the first escape that is needed to compute the place.
     fn walk(&self, state: State, depth: usize) -> (usize, u32) {
         let (mut at, mut depth, mut trail) = (state.at, depth, state.trail);
         let mut needed = NONE;

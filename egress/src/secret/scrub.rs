@@ -1,5 +1,6 @@
-//! Removes secret values from a server's responses, independent of chunk boundaries and encoding:
-//! each becomes [`REPLACEMENT`], and overlapping values are replaced together.
+//! Removes secret values from a server's responses: each becomes [`REPLACEMENT`], and overlapping
+//! values are replaced together. Chunk boundaries don't matter. Values are found in the forms of
+//! `encodings`, and in escapes up to two levels deep.
 
 use std::fmt;
 use std::ops::Range;
@@ -110,7 +111,7 @@ impl Matches {
     }
 }
 
-/// Scrubs a stream.
+/// Scrubs a stream, chunk by chunk.
 pub struct Scrubber {
     patterns: Arc<Patterns>,
     scan: PatternScan,
@@ -126,7 +127,7 @@ impl fmt::Debug for Scrubber {
     }
 }
 
-/// The end of the stream so far, which may be the start of a value.
+/// The end of the stream so far, if it may be the start of a value.
 #[derive(Default)]
 struct Held(Zeroizing<Vec<u8>>);
 
@@ -167,7 +168,7 @@ impl Scrubber {
         &self.patterns
     }
 
-    /// Returns the bytes that can be passed on, which may be empty.
+    /// Adds a chunk. Returns the bytes that can be passed on, which may be empty.
     pub fn push(&mut self, chunk: Bytes) -> Bytes {
         if self.held.0.is_empty() {
             let until = self.scan(&chunk, true);
@@ -193,7 +194,7 @@ impl Scrubber {
         out
     }
 
-    /// Returns the held bytes at the end of the stream.
+    /// Ends the stream, and returns its rest.
     pub fn finish(&mut self) -> Bytes {
         let held = std::mem::take(&mut self.held);
         let until = self.scan(&held.0, false);

@@ -1,5 +1,5 @@
 //! The values that an origin may know and echo in any response, because policy ties them to the
-//! origin, and this or another call sent them.
+//! origin, and this or another call may have sent them.
 
 use std::sync::{Arc, Mutex};
 
@@ -97,7 +97,7 @@ impl SentSecrets {
         lock(&self.known).memory
     }
 
-    /// The number of values over all origins, which grows with each new value.
+    /// The number of loaded values, counted separately for each origin. It only grows.
     pub(crate) fn count(&self) -> usize {
         lock(&self.known).secrets.len()
     }

@@ -24,7 +24,7 @@ async fn a_request_is_in_origin_form_and_names_its_host() {
     assert!(heard.contains("x-name: value\r\n"));
     assert!(heard.contains("content-length: 4\r\n"));
     assert!(heard.ends_with("\r\n\r\nbody"));
-    // No header is added that the guest did not set.
+    // No more headers are added.
     assert_eq!(heard.matches("\r\n").count(), 5, "{heard}");
 }
 

@@ -215,7 +215,7 @@ async fn all_traffic_of_a_call_is_bounded() {
             .unwrap();
     }
     assert!(call.usage().bytes > 2000);
-    // The declared length is known not to fit.
+    // The third response and the next request declare lengths that do not fit.
     assert_eq!(code(send_get(&call, &url(&server)).await), "total-bytes");
     let own = request(Method::POST, &url(&server), &"x".repeat(1000));
     assert_eq!(
@@ -238,7 +238,7 @@ async fn after_the_first_traffic_that_does_not_fit_nothing_is_sent() {
     let own = request(Method::POST, &url(&server), &"x".repeat(5000));
     let refused = call.send(own, Timeouts::default()).await;
     assert_eq!(code(refused), "total-bytes");
-    // This request fits.
+    // This request would fit.
     assert_eq!(code(send_get(&call, &url(&server)).await), "total-bytes");
     settle().await;
     assert_eq!(server.heard.connections(), 0);
@@ -269,7 +269,7 @@ async fn heads_count_as_traffic() {
         },
     );
     assert_eq!(code(send_get(&call, &long).await), "total-bytes");
-    // A body that is known not to fit is not started.
+    // If a body's declared length does not fit, no connection is opened.
     let call = limited(
         &server,
         CallLimits {

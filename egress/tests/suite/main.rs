@@ -1,4 +1,4 @@
-//! Tests of the crate against real listeners on loopback. A refusal is asserted by checking that no
+//! Tests of the crate against real listeners on loopback. Tests of refusals also assert that no
 //! listener saw a request.
 #![expect(
     clippy::expect_used,

@@ -77,7 +77,7 @@ impl Vault {
         format!("https://a.example:{}{path}", self.server.port)
     }
 
-    /// An origin that no secret is tied to.
+    /// A URL of an origin that no secret is tied to.
     pub(crate) fn evil(&self, path: &str) -> String {
         format!("https://evil.example:{}{path}", self.server.port)
     }

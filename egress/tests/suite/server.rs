@@ -47,7 +47,7 @@ impl Heard {
         self.requests().pop().expect("a request was heard")
     }
 
-    /// Reads until the client closes.
+    /// Reads until the client closes, and counts the connection as closed.
     pub(crate) async fn wait_for_end(&self, client: &mut Client) {
         let mut rest = [0; 4096];
         while matches!(client.read(&mut rest).await, Ok(length) if length > 0) {}
@@ -55,7 +55,7 @@ impl Heard {
     }
 }
 
-/// A listener on 127.0.0.1.
+/// A listener on loopback.
 pub(crate) struct Server {
     pub(crate) port: u16,
     pub(crate) heard: Heard,
@@ -100,7 +100,7 @@ impl Server {
         Server::start(None, answering(reply.into())).await
     }
 
-    /// The same over TLS.
+    /// Like [`Server::replying`], over TLS.
     pub(crate) async fn replying_over(tls: TlsAcceptor, reply: impl Into<Vec<u8>>) -> Server {
         Server::start(Some(tls), answering(reply.into())).await
     }

@@ -77,7 +77,8 @@ async fn routes_whose_names_never_resolve_leave_lookups_to_others() {
         let egress = transport.egress(&owner.to_string(), rules(server.port));
         hang(&mut held, &egress, server.port);
     }
-    // A quarter is left for holders that have none, and each of these takes one.
+    // A quarter of the lookups is left for routes without a lookup; each such route takes one of
+    // them.
     eventually(|| names.waiting.load(Ordering::SeqCst) >= 48).await;
     settle().await;
     let waiting = names.waiting.load(Ordering::SeqCst);

@@ -35,7 +35,7 @@ type Timed = std::pin::Pin<
     Box<dyn Future<Output = Result<http::Response<toolward_egress::ResponseBody>, Error>> + Send>,
 >;
 
-/// The code of the error, if it came before [`limits`] would have ended the request.
+/// The code of the error. Asserts that it came before [`limits`] would have ended the request.
 async fn in_time<T>(future: impl Future<Output = Result<T, Error>>) -> &'static str {
     let began = Instant::now();
     let ended = tokio::time::timeout(limits().http_timeout, future).await;

@@ -66,7 +66,7 @@ impl Resolve for Names {
     }
 }
 
-/// A transport with the names of this file and no roots.
+/// A transport that resolves `names`, without the system's root certificates.
 pub(crate) fn transport(names: &Arc<Names>) -> TransportSettings {
     TransportSettings {
         resolver: Arc::<Names>::clone(names),
@@ -88,7 +88,7 @@ pub(crate) fn local(host: &str, port: u16) -> HostGrant {
     }
 }
 
-/// The same, for writing.
+/// Like [`local`], and also allows writing.
 pub(crate) fn writing(host: &str, port: u16) -> HostGrant {
     HostGrant {
         unsafe_methods: true,
@@ -175,7 +175,7 @@ pub(crate) async fn text(response: Response<ResponseBody>) -> Result<String, Err
     Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
-/// The code of the error that refused or ended a request.
+/// The code of the error that refused or ended a request; `sent` if there is none.
 pub(crate) fn code<T>(result: Result<T, Error>) -> &'static str {
     result.map_or_else(|error| error.code(), |_| "sent")
 }
@@ -222,7 +222,7 @@ impl Chunks {
         }
     }
 
-    /// The same, but it never ends.
+    /// Makes the body hang at its end.
     pub(crate) fn hanging(self) -> Chunks {
         Chunks {
             hangs: true,

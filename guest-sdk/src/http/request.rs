@@ -70,7 +70,7 @@ impl Method {
 /// # assert_eq!(stars("a").unwrap_err().code(), "unauthorised");
 /// ```
 ///
-/// Sending fails only if no response came. To check the status, see
+/// A response with any status can be received. To check the status, see
 /// [`Response::success`](super::Response::success). Redirects are not followed, since each host
 /// needs a grant.
 #[derive(Clone, Debug)]

@@ -111,7 +111,8 @@ impl Response {
     ///
     /// # Errors
     /// `upstream_error` with the status and the start of the body as cause. It is retryable for
-    /// 429, 502, 503 and 504, after the time that the server requests.
+    /// 429, 502, 503 and 504. For 429 and 503, the retry waits for the seconds in `retry-after`, if
+    /// given.
     pub fn success(self) -> Result<Self, Error> {
         if self.is_success() {
             return Ok(self);

@@ -19,8 +19,8 @@ impl Request {
     /// # Errors
     /// `input_invalid` for an invalid URL or header; `unauthorised` if the server is not declared
     /// or granted, or if drivers may not set a header; `rate_limited` at the limit of requests;
-    /// `http:body_too_large`; and `upstream_error` for all other failures. It is retryable if the
-    /// same request may succeed later.
+    /// `http:body_too_large`; `internal` if the host gives no answer; and `upstream_error` for all
+    /// other failures. The error is retryable if the same request may succeed later.
     pub fn send(&self) -> Result<Response, Error> {
         let url = Url::parse(self.url())?;
         let mut response = if cfg!(target_family = "wasm") {
@@ -111,7 +111,7 @@ fn method(method: Method) -> wit::Method {
 fn options(wait: Option<Duration>) -> Option<wit::RequestOptions> {
     let wait = u64::try_from(wait?.as_nanos()).unwrap_or(u64::MAX);
     let options = wit::RequestOptions::new();
-    // Not every host supports each of these options. Otherwise its own limits apply.
+    // A host that does not support one of these options applies its own limit.
     let _ = options.set_connect_timeout(Some(wait));
     let _ = options.set_first_byte_timeout(Some(wait));
     let _ = options.set_between_bytes_timeout(Some(wait));

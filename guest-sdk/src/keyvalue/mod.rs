@@ -114,7 +114,7 @@ impl Bucket {
         })
     }
 
-    /// The same, with a value's JSON.
+    /// Sets the key's value to the JSON of `value`.
     ///
     /// # Errors
     /// `upstream_error` if the value has no JSON form; see [`Bucket`].

@@ -11,7 +11,7 @@ use toolward_state::{CallPlace, PlaceLimits, PlaceReply, Places, QueueFull, Stat
 
 use crate::api::result::{CallError, ErrorCode, Result};
 
-/// The retry-after for a call that finds the queue full.
+/// The retry-after of a call that is refused because something is full.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// Bounds how many calls are inside and how many wait to enter.
@@ -71,8 +71,8 @@ impl Gate {
         }
     }
 
-    /// A place in the queue, for a call that is going to enter. Fails if the queue has no room for
-    /// the call.
+    /// Reserves a place in the queue for a call that is going to enter. Fails if the queue has no
+    /// room.
     pub(super) fn reserve(&self) -> Result<CallPlace> {
         let reserved = self.places.clone().reserve();
         reserved.map_err(|queue| self.refused(queue))
@@ -125,7 +125,7 @@ pub(super) fn full(message: String, limit: Exceeded, hint: String) -> CallError 
         .with_retry_after(RETRY_AFTER)
 }
 
-/// The amount that all calls of one admission hold together.
+/// The amount that all calls of one admission hold together, with the limits on it.
 #[derive(Debug)]
 pub(super) struct Sum {
     name: LimitName,
@@ -135,7 +135,7 @@ pub(super) struct Sum {
     used: Held,
 }
 
-/// The amount that one principal or publisher holds.
+/// A held amount: of one principal, of one publisher, or of all calls.
 #[derive(Debug, Default)]
 pub(super) struct Held(AtomicU64);
 
@@ -165,8 +165,8 @@ impl Held {
 }
 
 impl Sum {
-    /// A share is at least `call`, the most that one call may need. Otherwise, with very many
-    /// slots, the share of one principal would be too small for a call.
+    /// A share is at least `call`, the amount that one call needs to start. Otherwise, with very
+    /// many slots, the share of one principal would be too small for a call.
     pub(super) fn new(name: LimitName, allowed: u64, call: u64, limits: &Limits) -> Self {
         let concurrency = u128::from(limits.concurrency.max(1));
         let share = |calls: u32| {

@@ -1,8 +1,8 @@
 //! Bounds the memory of all calls together. A call reserves memory before it starts and leases more
 //! as it grows, within the shares of its principal and publisher. Results that clients have not
 //! read count, too, up to half of the sum. If no room is left, the host ends a client that reads
-//! nothing. Without such a client it ends the newest growing call of the principal with the largest
-//! amount.
+//! nothing. Without such a client, it takes the principal with the largest amount, and ends its
+//! call that grew last.
 
 mod reader;
 
@@ -44,7 +44,7 @@ const ROOM_INTERVAL: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(crate) struct CallMemory {
     sum: Sum,
-    /// Calls that have grown, in the order of their last growth.
+    /// Calls that have grown and unread results, in the order of their last growth.
     growing: Mutex<BTreeMap<u64, Weak<MemoryLease>>>,
     growths: AtomicU64,
     waiting: AtomicU32,

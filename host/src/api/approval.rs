@@ -42,15 +42,15 @@ pub struct ApprovalRequest {
     /// The drivers that take over, in this order, if `driver` fails. An approval covers these
     /// drivers, so show all of them or don't accept an approval.
     pub fallbacks: Vec<NamedDriver>,
-    /// The input as it would be used, with `[hidden]` for each value that the contract marks `writeOnly` or
-    /// `x-sensitive`.
+    /// The input as it would be used, with `[hidden]` for each value that the contract marks
+    /// `writeOnly` or `x-sensitive`.
     pub input: Value,
     /// The request that the host makes for this call; `None` unless the driver is of `kind: http`.
     pub request: Option<ShownRequest>,
     /// A digest of the whole input, hidden values and the call's context included: an approval
     /// holds only for these. Equal inputs have equal digests as long as the process runs.
     pub input_digest: [u8; 32],
-    /// What the call may do, as capabilities, such as `mutates workspace:/notes`.
+    /// The effects that the call may have, such as `changes workspace:/notes`.
     pub effects: Vec<String>,
     /// The highest risk level, 0 to 3, of the contract and of all tools it may call.
     pub risk: u8,
@@ -97,8 +97,8 @@ impl ApprovalRequest {
 pub struct ShownRequest {
     /// The method, in upper case.
     pub method: String,
-    /// The URL: printable ASCII without spaces, with `[secret:NAME]` for each secret, and `[hidden]`,
-    /// encoded, for values that are not shown. At most 10 KiB.
+    /// The URL: printable ASCII without spaces, with `[secret:NAME]` for each secret, and
+    /// `[hidden]`, encoded, for values that are not shown. At most 10 KiB.
     pub url: String,
     /// The JSON body; `None` if it has no body. Values that are not shown are `[hidden]`.
     pub body: Option<Value>,
@@ -276,9 +276,9 @@ pub trait Approver: Send + Sync {
         request: &'a ApprovalRequest,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
-    /// A [`Verdict::Answered`] that this call brings for an earlier call's question and that no
-    /// [`Approver::ask`] has returned yet. The host records this answer of a person, but the answer
-    /// approves nothing.
+    /// Returns a person's answer to an earlier call's question ([`Verdict::Answered`]), if this
+    /// call brings one that [`Approver::ask`] has not returned. The host records this answer, but
+    /// the answer approves nothing.
     fn unused_answer(&self) -> Option<Verdict> {
         None
     }

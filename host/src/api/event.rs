@@ -33,8 +33,8 @@ pub struct CallEvent {
     pub kind: CallEventKind,
 }
 
-/// What happened to a call: the event classes of Agent Tool 0.2.0 that calls of a host
-/// have. An implementation may skip the states that do not apply.
+/// What happened to a call: the event classes of Agent Tool 0.2.0 that calls of a host have. The
+/// specification allows a host to skip states that do not apply to a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallEventKind {
     /// It was requested.

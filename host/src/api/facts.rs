@@ -43,7 +43,8 @@ pub struct CallFacts {
     /// the reply does not wait for it. Serialised only if recording failed; the row follows later.
     #[serde(skip_serializing_if = "is_recorded")]
     pub recorded: Option<bool>,
-    /// The invocation whose reply this is, if the call repeats an id ([`Request::named`](crate::Request::named)).
+    /// The invocation whose reply this is, if the call repeats an id
+    /// ([`Request::named`](crate::Request::named)).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeats: Option<String>,
     /// The recorded call whose result this is: nothing ran for it.
@@ -58,18 +59,20 @@ pub struct CallFacts {
     /// Time from request to result in milliseconds, rounded to microseconds.
     pub milliseconds: f64,
     /// Fuel consumed by all attempts, except an attempt that was cancelled while it ran. Too low
-    /// after a hardware trap.
+    /// after a hardware trap or a panic of the engine.
     pub fuel: u64,
     /// The peak memory of an attempt, in bytes: the driver's memory, the memory that the host held
     /// for the driver, and the memory of nested calls.
     pub peak_memory: u64,
-    /// What the driver tried beyond its grant: the first 32 distinct violations.
+    /// The first 32 distinct violations: operations that drivers tried beyond their grants, also in
+    /// nested calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,
     /// The number of all violations.
     #[serde(skip_serializing_if = "is_zero")]
     pub violations_total: u64,
-    /// The number of violations by kind, without nested calls. Empty if the call was cancelled.
+    /// The number of violations of the last driver by kind, without nested calls. Empty if the call
+    /// was cancelled.
     #[serde(skip)]
     pub violations_by_kind: BTreeMap<ViolationKind, u64>,
     /// On whose behalf it was made.
@@ -78,7 +81,8 @@ pub struct CallFacts {
     /// The invocation that made this call; `None` if a caller of the host did.
     #[serde(skip)]
     pub parent: Option<Arc<str>>,
-    /// The tools that led to the call as `id@major`, outermost first; empty if a caller of the host made it.
+    /// The tools that led to the call as `id@major`, outermost first; empty if a caller of the host
+    /// made it.
     #[serde(skip)]
     pub called_by: Arc<[String]>,
     /// The tool as `id@major`; `None` if none was found.
@@ -279,8 +283,8 @@ impl RefusedCall<'_> {
 /// principal.
 pub const CALL_LOG: &str = "toolward_host::calls";
 
-/// A listener that is called exactly once for each call that ends, whether it succeeded, failed,
-/// was refused or was cancelled. Nested calls count, too.
+/// A listener of calls, nested calls included. [`CallListener::finished`] is called exactly once
+/// for each call, whether it succeeded, failed, was refused or was cancelled.
 ///
 /// Its methods run on the task that drives the call; for a cancelled call, while the call's future
 /// is dropped. Return quickly, and do slow work elsewhere.

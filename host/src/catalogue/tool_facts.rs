@@ -266,8 +266,8 @@ fn text(reason: &Rejection) -> String {
     text
 }
 
-/// A tool that a host knows but does not serve, since its bundle is not loaded. Calls to it end
-/// with an error that states this, and not with [`ErrorCode::NOT_FOUND`].
+/// A tool that a host knows but does not serve, since its bundle is not loaded or was withdrawn.
+/// Calls to it end with an error that states this, and not with [`ErrorCode::NOT_FOUND`].
 ///
 /// ```
 /// use toolward_host::{ErrorCode, Host, Request, WithheldReason, WithheldTool};
@@ -307,7 +307,8 @@ pub struct WithheldTool {
 /// Why a tool is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WithheldReason {
-    /// Its bundle does not verify now: it was revoked, it expired, or its publisher is no longer trusted.
+    /// Its bundle does not verify now: it was revoked, it expired, or its publisher is no longer
+    /// trusted.
     Withdrawn,
     /// The operator has not accepted the changes of its bundle.
     Held,

@@ -28,7 +28,7 @@ const MAX_TOTAL_BYTES: usize = 96 << 10;
 /// The most bytes of the driver's state.
 const MAX_STATE_BYTES: usize = 64 << 10;
 
-/// The questions that a call may ask, and the questions that its caller can get answered.
+/// The properties of a call that decide which questions it may ask.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asker {
     pub(crate) answerable: Answerable,
@@ -45,7 +45,8 @@ pub(crate) struct CheckedQuestions {
 }
 
 impl Asker {
-    /// Checks that the questions were granted and that the caller may see them; returns them.
+    /// Checks that the questions were granted, that the caller can get them answered, and that
+    /// their form is valid. Returns the questions.
     pub(crate) fn take(
         &self,
         request: InputRequest,

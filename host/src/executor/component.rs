@@ -22,7 +22,7 @@ use crate::call_context::CallContext;
 use crate::call_scope::CallScope;
 use crate::imports::BoxFuture;
 
-/// Longer outputs are checked and redacted after the guest's memory has been freed.
+/// The longest output, in bytes, for which the reply may come before the guest's memory is freed.
 const SHORT_OUTPUT_BYTES: usize = 16 << 10;
 
 /// The executor of one component.
@@ -48,7 +48,8 @@ impl Executor for ComponentExecutor {
 
     fn prepare<'a>(&'a self, call: Option<&'a CallScope>) -> BoxFuture<'a, Result<()>> {
         match self.component.preparation.done.get() {
-            // Most calls take this branch, since the future that prepares is far larger.
+            // Most calls take this branch. It avoids the future that prepares a driver, which is
+            // far larger.
             Some(Ok(_)) => Box::pin(std::future::ready(Ok(()))),
             _ => Box::pin(self.preparer.prepare(&self.component, call)),
         }
@@ -97,7 +98,8 @@ impl ComponentExecutor {
         let (ended, mut usage, instance) =
             run::attempt(&call, &grant, limits, (spender, lease), deadline).await;
         let failing = matches!(ended, AttemptOutcome::Trapped(_));
-        // Errors quote the end of the driver's texts, which is cut here.
+        // Errors quote the end of the driver's texts. Secrets are redacted before the texts are
+        // cut, so that no part of a secret remains.
         if failing {
             context.imports.redact(&mut usage.captured.stderr);
             if let Some(last) = usage.captured.logs.last_mut() {
@@ -124,7 +126,7 @@ impl ComponentExecutor {
     }
 }
 
-/// Bytes of a trapped driver's standard error that its error quotes.
+/// The most bytes of a trapped driver's standard error that its error quotes.
 const QUOTED_STDERR_BYTES: usize = 2048;
 
 /// The prefix of the guest libraries' line about a panic: `PREFIX` in `guest-sdk/src/panics.rs`.

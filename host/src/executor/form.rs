@@ -19,7 +19,7 @@ use crate::elicitation::{MAX_ROUNDS, OpenForms, RejectedAnswer, unavailable};
 
 /// The key of the form's only question.
 const KEY: &str = "form";
-/// Bytes of the tool's description, and of the input, that the person sees.
+/// The most bytes of the tool's description, and of the input, that the person sees.
 const MAX_DESCRIPTION_BYTES: usize = 1500;
 const MAX_INPUT_BYTES: usize = 2000;
 
@@ -108,7 +108,8 @@ impl FormExecutor {
             }],
             state: Vec::new(),
         };
-        // Only a form that its person is shown keeps others from asking.
+        // A form is opened only after its question was accepted, so that a refused question does
+        // not keep other calls from asking.
         asker.take(request.clone(), &context.access.grant, &context.violations)?;
         let (principal, id) = (context.principal(), &job.invocation.id);
         self.forms.open(principal, id).map_err(busy)?;

@@ -1,5 +1,5 @@
-//! The executor of drivers without code (`kind: http`): the host itself makes the one request
-//! that DRIVER.md describes, under the same grant and client.
+//! The executor of drivers without code (`kind: http`): the host itself makes the one request that
+//! DRIVER.md describes, with the grant and the HTTP client that a component would have.
 
 mod request;
 mod status;

@@ -41,7 +41,7 @@ impl Clock {
         }
     }
 
-    /// The same clock with this much of its time spent.
+    /// The same clock, of which this much time is already spent.
     pub(crate) fn after(self, spent: Duration) -> Self {
         let left = self.allowed.saturating_sub(spent);
         Self {
@@ -176,7 +176,7 @@ impl AttemptMemory {
         }
     }
 
-    /// Covers `used` bytes. Returns how many are covered.
+    /// Leases at least `used` bytes, up to the limit. Returns the leased bytes.
     pub(crate) fn cover(&self, used: u64) -> Result<u64> {
         let Some(lease) = &self.lease else {
             return Ok(self.limit);

@@ -201,8 +201,8 @@ impl HostBuilder {
         self
     }
 
-    /// Shares withdrawals, admission and engine with the hosts of the same
-    /// `shared_state`, which this one replaces. Default: a separate state.
+    /// Shares withdrawals, admission, engine and other state with the hosts of the same
+    /// `shared_state`, which this host replaces. Default: a separate state.
     pub fn shared_state(mut self, shared_state: &SharedState) -> Self {
         self.shared_state = shared_state.clone();
         self
@@ -220,9 +220,9 @@ impl HostBuilder {
     ///
     /// # Errors
     ///
-    /// [`HostError`] when two bundles have the same id, a workspace's directory is one
-    /// that guests must not reach, or the engine can't be made (unless it is
-    /// [deferred](HostBuilder::defer_engine)).
+    /// [`HostError`] when two bundles have a tool or a driver of the same id, a workspace's
+    /// directory is one that guests must not reach or overlaps another workspace, or the engine
+    /// can't be made (unless it is [deferred](HostBuilder::defer_engine)).
     pub fn build(self) -> Result<Host, HostError> {
         let workspaces = self.workspaces()?;
         let limits = self.effective_limits();
@@ -323,7 +323,7 @@ impl HostBuilder {
         let mappings: Vec<Mapping<'_>> = mappings.collect();
         let given = self.protected.iter();
         let given = given.map(|(what, path)| (what.as_str(), path.as_path()));
-        // Whoever can write to a program's directory decides what runs.
+        // A guest that could write to a program's directory would decide what runs.
         let programs = tables.execs.iter().flat_map(|rule| {
             let interpreter = rule.interpreter.as_ref();
             let interpreter = interpreter.map(|interpreter| interpreter.path.as_str());

@@ -1,5 +1,5 @@
-//! The stages of a call, in order. Only this module writes the results of the stages to the call's
-//! record.
+//! The stages of a call, in order. This module writes the results of the stages before dispatch to
+//! the call's record. [`dispatch`] writes the results of its attempts itself.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -91,10 +91,11 @@ impl Host {
     }
 
     /// The output of the earlier call with the same id ([`crate::named`]). `None` if this call must
-    /// be dispatched, as all calls without an id are.
+    /// be dispatched. All calls without an id are.
     ///
     /// # Errors
-    /// If the call with this id ran but its reply is not kept, or if it had another input.
+    /// The error of the earlier call. Also if its reply is not kept, if it had another input, or if
+    /// it does not end in time.
     async fn repeated(
         &self,
         call: &RoutedCall,

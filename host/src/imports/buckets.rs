@@ -1,5 +1,5 @@
-//! Key-value buckets, as a call may use them. A driver only gives the name of a bucket: its publisher follows from
-//! the grant, its principal from the call.
+//! The key-value buckets of a call. A driver gives only the name of a bucket. The owner of the
+//! bucket follows from the grant, and the principal from the call.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -13,16 +13,16 @@ use toolward_state::{Access, BucketScope, Buckets, Limits};
 
 use super::{BucketError, BucketReply, BucketRequest};
 
-/// What buckets may hold, and what a call may do with them.
+/// The limits on buckets, and on a call's use of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BucketLimits {
-    /// Limits of each bucket. Exceeding one is an error for the guest.
+    /// The limits of each bucket. Exceeding a limit is an error for the guest.
     pub(super) bucket: Limits,
-    /// Operations of a call. Fuel does not count the host's work, so exceeding this
+    /// The most operations of a call. Fuel does not count the host's work, so exceeding this limit
     /// ends the call.
     pub(super) operations: u64,
-    /// Bytes of keys and values that a call reads and writes. Exceeding it ends the
-    /// call, too.
+    /// The most bytes of keys and values that a call reads and writes. Exceeding this limit ends
+    /// the call, too.
     pub(super) bytes: u64,
 }
 
@@ -45,14 +45,14 @@ impl Default for BucketLimits {
     }
 }
 
-/// What all attempts of a call have done together.
+/// Counts the use of buckets by all attempts of a call and of its nested calls.
 #[derive(Debug, Default)]
 pub(crate) struct BucketCounters {
     operations: AtomicU64,
     pub(crate) bytes: AtomicU64,
 }
 
-/// What one call may do with buckets.
+/// The buckets of one driver of a call.
 pub(super) struct CallBuckets<'a> {
     pub(super) grants: &'a [BucketGrant],
     pub(super) store: Option<&'a dyn Buckets>,
@@ -63,11 +63,11 @@ pub(super) struct CallBuckets<'a> {
     pub(super) violations: &'a Violations,
 }
 
-/// The grant of every name that no other grant has.
+/// The name in a grant of all buckets. A grant by name takes precedence.
 const ANY: &str = "*";
 
 impl CallBuckets<'_> {
-    /// Does what a driver asks for.
+    /// Runs an operation of a driver.
     pub(super) async fn answer(&self, request: BucketRequest) -> Result<BucketReply, BucketError> {
         let BucketRequest { bucket, operation } = request;
         let (counter, allowed) = (&self.counters.operations, self.limits.operations);
@@ -100,8 +100,8 @@ impl CallBuckets<'_> {
         Ok(reply)
     }
 
-    /// The grant for a name: its own, or the one for all names, for which the name must be one that a
-    /// contract could declare.
+    /// The grant for a bucket: the grant by its name, or else the grant of all buckets. The latter
+    /// covers only names that a contract could declare.
     fn grant(&self, name: &str) -> Option<&BucketGrant> {
         let own = self.grants.iter().find(|grant| grant.name == name);
         own.filter(|_| name != ANY).or_else(|| {

@@ -20,15 +20,15 @@ pub(crate) struct CallBudget {
     depth_allowed: u32,
     /// Requests and bytes on the network.
     pub(crate) network: Meter,
-    /// Made for the first of the calls that is granted files.
+    /// Created when the first of the calls uses files.
     files: OnceLock<Arc<FileCounters>>,
-    /// The gates that the first call passed.
+    /// The gates that the root call passed.
     pub(crate) gates: Path,
     /// The root's limits on files, which also bound its nested calls.
     pub(crate) file_limits: FileLimits,
     pub(crate) buckets: BucketCounters,
     pub(crate) stores: Arc<StoredSecrets>,
-    /// Who observes the root.
+    /// The observer of the root call.
     pub(crate) observer: Option<Arc<dyn Observer>>,
 }
 
@@ -53,7 +53,7 @@ impl CallBudget {
         })
     }
 
-    /// What the calls have done with files.
+    /// The counters of files, shared by all the calls.
     pub(crate) fn files(&self) -> Arc<FileCounters> {
         let files = self
             .files
@@ -61,7 +61,7 @@ impl CallBudget {
         files.clone()
     }
 
-    /// Counts a call of another tool by a call at `depth` (the root's is 0).
+    /// Counts a nested call that a call at `depth` makes. The root call has depth 0.
     pub(crate) fn count_call(&self, depth: usize) -> Result<()> {
         let over = |limit, used, allowed| {
             let message =

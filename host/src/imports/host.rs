@@ -1,5 +1,5 @@
-//! The answers of this process to a call's driver: each request is checked against the grant, counted, and
-//! recorded if it was not granted.
+//! Answers the requests of a call's driver: each request is checked against the grant, counted, and
+//! recorded as a violation if it was not granted.
 
 use std::future::ready;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,10 +30,10 @@ use crate::api::result::{CallError, ErrorClass, ErrorCode, LogRecord};
 use crate::call_scope::CallScope;
 use crate::events::ProgressEvents;
 
-/// Bytes of a progress message; a longer one is cut.
+/// The most bytes of a progress message. A longer message is cut.
 const MAX_PROGRESS_MESSAGE_BYTES: usize = 1024;
 
-/// What answers the drivers of one call.
+/// Answers the requests of one driver of a call.
 pub(crate) struct HostImports {
     pub(crate) access: Arc<Access>,
     /// Not all services: a guest may be dropped after its caller dropped the host.
@@ -49,7 +49,7 @@ pub(crate) struct HostImports {
     /// `None` if no tool is granted.
     pub(crate) tools: Option<NestedCalls>,
     pub(crate) reports: Reports,
-    /// Set if there were readers of events when the driver was picked.
+    /// Set if events had readers when the driver was picked.
     pub(crate) events: Option<ProgressEvents>,
 }
 
@@ -87,7 +87,7 @@ impl Imports for HostImports {
         let violations = self.violations.clone();
         let Some(network) = &self.network else {
             let host = request.uri().authority().map_or("", |name| name.as_str());
-            // The guest ends when it is entered again.
+            // If policy ends the call, the guest ends when it is entered again.
             let _ = violations.record(&Class::Network, host);
             return Box::pin(ready(Err(HttpError::NoNetwork)));
         };
@@ -168,7 +168,7 @@ impl Imports for HostImports {
         if let Some(events) = &self.events {
             events.tell(progress.done, total);
         }
-        // An observer may keep it queued until the call ends.
+        // An observer may keep the report queued until the call ends.
         let bytes = progress.message.as_ref().map_or(0, String::len);
         let bytes = bytes.min(MAX_PROGRESS_MESSAGE_BYTES) as u64;
         if let Some(observer) = &self.scope.observer {
@@ -204,7 +204,7 @@ impl Imports for HostImports {
 }
 
 impl HostImports {
-    /// Takes over what the driver that was tried before used and tried.
+    /// Takes over the used secrets and the violations of the driver that was tried before.
     pub(crate) fn follow(&self, before: &Self) {
         if let Some(redactor) = before.secrets.redactor() {
             self.secrets.keep_out_earlier(&redactor);
@@ -213,7 +213,7 @@ impl HostImports {
         self.violations.absorb(&found.first, found.total);
     }
 
-    /// Records what is denied.
+    /// Records a denied request as a violation.
     fn checked<T>(&self, slug: &str, reply: Result<T, SecretError>) -> Result<T, SecretError> {
         if let Err(SecretError::Denied) = reply {
             let recorded = self.violations.record(&Class::Secret, slug);
@@ -229,8 +229,8 @@ impl HostImports {
         placeholder.ok_or(SecretError::Denied)
     }
 
-    /// The secret that the input of a nested call would leak. A placeholder is only
-    /// valid in this call, and the other tool would not redact a value.
+    /// The secret that the input of a nested call contains, as a placeholder or as a value. The
+    /// placeholder is valid only in this call, and the called tool would not redact the value.
     fn secret_in(&self, input: &str) -> Option<String> {
         let network = self.network.as_ref();
         let placeholder = network.and_then(|network| network.placeholder_in(input.as_bytes()));
@@ -241,7 +241,7 @@ impl HostImports {
     }
 }
 
-/// Records what the egress rules refused, unless it is not about the grant.
+/// Records a refusal of the egress rules as a violation, if it is about the grant or a secret.
 fn record(denied: &Denied, violations: &Violations) {
     let class = if denied.rule.is_about_secret() {
         &Class::Secret
@@ -253,20 +253,21 @@ fn record(denied: &Denied, violations: &Violations) {
     let _ = violations.record(class, &denied.subject);
 }
 
-/// What a call has reported so far, all its attempts together.
+/// Counts the reports of one driver of a call, over all its attempts.
 #[derive(Default)]
 pub(crate) struct Reports {
-    /// The last progress that was passed on, and how many.
+    /// The last progress that was passed on, and the number of reports that were passed on.
     progress: Mutex<(Option<f64>, u32)>,
     records: AtomicU64,
     bytes: AtomicU64,
 }
 
-/// Progress reports that are passed on in one call; the rest is dropped.
+/// The most progress reports of a driver that are passed on. Further reports are dropped.
 const PROGRESS_REPORTS: u32 = 1000;
 
 impl Reports {
-    /// Whether a report of progress with this value is passed on: it only ever rises, and only so often.
+    /// Whether a progress report with this value is passed on. The value must rise, and the number
+    /// of reports is limited.
     fn admits_progress(&self, done: f64) -> bool {
         let mut progress = lock(&self.progress);
         let (last, reports) = *progress;
@@ -278,9 +279,10 @@ impl Reports {
         admits
     }
 
-    /// Counts a log record of `size` bytes before anything is made of it.
+    /// Counts a log record of `size` bytes before the record is created.
     fn admit_log(&self, size: u64, limits: &CallLimits) -> Result<(), Exceeded> {
-        // The number is looked at first and counted last: a record that is refused counts for nothing.
+        // The number of records is checked first and counted last, so that a record that is refused
+        // for its size is not counted.
         let records = AtomicU64::new(self.records.load(Ordering::Relaxed));
         exceeded::take(&records, LimitName::LogRecords, 1, limits.log_records)?;
         exceeded::take(&self.bytes, LimitName::LogBytes, size, limits.log_bytes)?;
@@ -325,7 +327,7 @@ mod tests {
         assert_eq!(refused(41), Err(LimitName::LogBytes));
         assert_eq!(refused(40), Ok(()));
         assert_eq!(refused(0), Err(LimitName::LogRecords));
-        // Of both limits, the number is named.
+        // If both limits are exceeded, the error names the limit on the number.
         assert_eq!(refused(1), Err(LimitName::LogRecords));
     }
 

@@ -1,5 +1,5 @@
-//! Secrets for a driver: placeholders, and values if policy allows it. Values that were
-//! used are redacted in everything that the call shows.
+//! Secrets for a driver: placeholders, and values if policy allows them. Used values are redacted
+//! in everything that the call shows.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -16,10 +16,10 @@ use super::SecretError;
 use crate::redact::Redactor;
 use crate::secrets::{self, SecretStore, SecretValue};
 
-/// Bytes of a value that a guest may store.
+/// The most bytes of a value that a guest may store.
 const MAX_VALUE_BYTES: usize = 64 << 10;
 
-/// What a call and all calls below it have stored.
+/// Counts the secrets that a call and its nested calls store.
 #[derive(Debug, Default)]
 pub(crate) struct StoredSecrets {
     count: AtomicU64,
@@ -32,7 +32,7 @@ pub(crate) struct CallSecrets {
     store: Option<Arc<dyn SecretStore>>,
     principal: String,
     stores: Arc<StoredSecrets>,
-    /// Redacts the values that were used; `None` if there are none.
+    /// Redacts the used values; `None` if no value was used.
     used: Mutex<Option<Arc<Redactor>>>,
 }
 
@@ -54,7 +54,7 @@ impl CallSecrets {
         })
     }
 
-    /// Also redacts what drivers used that were tried before.
+    /// Also redacts the secrets that earlier drivers of the call used.
     pub(crate) fn keep_out_earlier(&self, earlier: &Redactor) {
         let earlier = earlier.hidden();
         self.remember(earlier.map(|(slug, value)| (slug, value.clone())));
@@ -72,7 +72,7 @@ impl CallSecrets {
         self.granted.iter().find(|grant| grant.slug == slug)
     }
 
-    /// Whether a guest may have a placeholder for this secret.
+    /// Checks that a guest may have a placeholder for this secret, and that the secret has a value.
     pub(crate) fn may_use(&self, slug: &str) -> Result<(), SecretError> {
         let grant = self
             .grant(slug)
@@ -81,7 +81,7 @@ impl CallSecrets {
         self.value(grant).map(drop)
     }
 
-    /// The value, for a guest that may see it.
+    /// Returns the value to a guest that may see it.
     pub(crate) fn reveal(&self, slug: &str) -> Result<Vec<u8>, SecretError> {
         let grant = self
             .grant(slug)
@@ -90,9 +90,9 @@ impl CallSecrets {
         Ok(self.value(grant)?.bytes().to_vec())
     }
 
-    /// Stores a value in the publisher's own space.
+    /// Stores a value in the space of the grant's publisher.
     ///
-    /// The outer error ends the guest: it stores too much.
+    /// Fails with [`SecretError::Ends`], which ends the guest, if the guest stores too much.
     pub(crate) async fn store(&self, slug: &str, value: Vec<u8>) -> Result<(), SecretError> {
         let value = SecretValue::new(value);
         let Some(grant) = self.grant(slug).filter(|grant| grant.store) else {

@@ -1,5 +1,5 @@
-//! Nested calls: a guest calls another tool, through the whole pipeline, within what is
-//! left of the root's budgets. A waiting caller releases its slot.
+//! Nested calls: a guest calls another tool. The call goes through the whole pipeline, within the
+//! rest of the root's budgets. The waiting caller releases its slot.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::api::result::{CallError, Reply};
 use crate::call_scope::{CallChain, CallScope, Caller};
 use crate::elicitation::Answerable;
 
-/// The host as a sandbox sees it: runs nested calls.
+/// Runs nested calls.
 pub(crate) trait CallTools: Send + Sync {
     /// Runs a call through all stages.
     fn call_tool(self: Arc<Self>, call: Request) -> BoxFuture<'static, Reply>;
 }
 
-/// The slot of a running call; empty while it waits for a tool.
+/// The slot of a running call; empty while the call waits for a nested call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SlotCell(Arc<Mutex<Option<Slot>>>);
 
@@ -56,7 +56,7 @@ impl SlotCell {
 pub(crate) struct NestedCalls {
     pub(crate) host: Arc<dyn CallTools>,
     pub(crate) access: Arc<Access>,
-    /// The call that calls tools, before it has spent anything.
+    /// The call that calls tools. Its remaining fuel and memory are filled in for each nested call.
     pub(crate) caller: Caller,
     pub(crate) scope: Arc<CallScope>,
     pub(crate) gates: Path,
@@ -64,9 +64,7 @@ pub(crate) struct NestedCalls {
 }
 
 impl NestedCalls {
-    /// Calls a tool.
-    ///
-    /// An error ends the caller, if policy ends calls at a violation.
+    /// Calls a tool. An error ends the caller, because policy ends calls at a violation.
     pub(crate) async fn call(
         &self,
         request: ToolCall,

@@ -42,11 +42,12 @@ pub(crate) struct CallName {
 }
 
 impl Named {
-    /// Checks the id, which is given to a call of this tool (`id@major`) with this input, and the context that the
-    /// caller brought.
+    /// Checks the id of a call of this tool (`id@major`), with this input and with the context that
+    /// the caller brought.
     ///
     /// # Errors
-    /// [`ErrorCode::INPUT_INVALID`] if it is not a UUIDv7 of the last day.
+    /// [`ErrorCode::INPUT_INVALID`] if the id is not a UUIDv7 that is at most a day old and at most
+    /// 5 minutes ahead.
     pub(crate) fn check(
         &self,
         principal: &str,
@@ -109,7 +110,7 @@ impl CallName {
     }
 }
 
-/// Reads a UUIDv7 (RFC 9562, section 5.7) of the last day.
+/// Reads a UUIDv7 (RFC 9562, section 5.7) that is at most a day old and at most 5 minutes ahead.
 fn read(text: &str, now: SystemTime) -> Result<Uuid> {
     let uuid = match text.len() {
         36 => Uuid::try_parse(text).ok(),
@@ -174,7 +175,7 @@ pub(super) fn custom(hash: &[u8; 32]) -> Uuid {
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// Texts with their lengths, and an id.
+/// Joins texts, each with its length, and an id.
 fn message<const N: usize>(texts: [&str; N], id: Uuid) -> Vec<u8> {
     let mut message = Vec::with_capacity(256);
     for text in texts {

@@ -46,8 +46,8 @@ pub(crate) struct NeededApproval {
     pub(crate) request: ApprovalRequest,
 }
 
-/// A call about which no one is asked: it needs no approval, a caller's approval covers it, or it is answered from a
-/// record.
+/// Passes on a call about which no one is asked: it needs no approval, a caller's approval covers
+/// it, or it is answered from a tape.
 pub(crate) fn unasked(granted: Granted) -> Approved<Box<RoutedCall>> {
     let (call, _) = granted.into_parts();
     let covered = call.scope.chain.covered().to_vec();

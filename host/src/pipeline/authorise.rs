@@ -56,9 +56,9 @@ pub(crate) fn decide(call: Validated) -> Result<Granted, CallError> {
 
 impl ToolFacts {
     /// The error that ends every valid call of the tool without a context; `None` if calls can run.
-    /// Policy blocks all drivers, the tool has no driver, or the operator does not give the
-    /// required context. The text is for callers: it names what is missing, but no line of a
-    /// policy.
+    /// The reason is that policy blocks all drivers, that the tool has no driver, or that the
+    /// operator does not give the required context. The text is for callers: it names what is
+    /// missing, but no line of a policy.
     pub fn refusal(&self) -> Option<CallError> {
         let tool = self.contract.major_id();
         let mut denials = self.drivers.iter().map(|driver| match &driver.decision {

@@ -2,8 +2,9 @@
 //! because its future is dropped. The record writes the call's facts, and passes them to listeners,
 //! readers of events, the log and the ledger.
 //!
-//! The stages return their findings. The host writes them down after each stage, since a dropped
-//! future returns nothing.
+//! The stages before dispatch return their results, and the host writes them down after each stage.
+//! Dispatch writes the result of each attempt itself. So the record is complete even if the call's
+//! future is dropped, which returns nothing.
 
 mod told;
 
@@ -137,8 +138,8 @@ impl<'a> CallRecord<'a> {
         self.named = Some(running);
     }
 
-    /// Fails if a call that may change something is known to have run under the same id in another
-    /// process.
+    /// Fails if the call may change something, and the ledger shows that a call with the same id
+    /// has run.
     pub(crate) async fn may_run(&self) -> Result<(), CallError> {
         match (&self.rows, &self.named) {
             (Some(rows), Some(named)) if named.changes => rows.may_run(&named.name).await,
@@ -228,7 +229,7 @@ impl<'a> CallRecord<'a> {
         self.happens(|| CallEventKind::Yielded { questions });
     }
 
-    /// Notes what the drivers tried beyond their grants.
+    /// Notes the violations of the drivers.
     pub(crate) fn violated(&mut self, found: RecordedViolations) {
         let facts = &mut self.facts;
         facts.violations = found.first;
@@ -281,8 +282,8 @@ impl<'a> CallRecord<'a> {
         self.tells_start();
     }
 
-    /// Notes what a resumed call consumed before its questions. The attempt that asked continues,
-    /// and is not counted again.
+    /// Notes the consumption of a resumed call before its questions. The attempt that asked
+    /// continues, and is not counted again.
     pub(crate) fn resumes(&mut self, spent: Spent) {
         let attempts = spent.attempts.saturating_sub(1);
         self.facts.fuel = spent.fuel;

@@ -32,13 +32,14 @@ pub(crate) struct Picked {
 pub(crate) struct Considered<'a> {
     pub(crate) input: &'a Value,
     pub(crate) scope: &'a CallScope,
-    /// Whether the caller brings the context; otherwise the operator must give one.
+    /// Whether the operator need not give a context: the caller brings one, or the contract has no
+    /// context schema.
     pub(crate) brought: bool,
     /// The source of secrets.
     pub(crate) secrets: Option<&'a dyn SecretStore>,
 }
 
-/// Why drivers that rank before the picked driver do not take a call.
+/// Why drivers do not take a call.
 #[derive(Default)]
 struct Skipped<'a> {
     /// The driver, and the input that it does not support. The third part is the transform in its
@@ -60,7 +61,8 @@ impl Skipped<'_> {
 }
 
 /// Picks the first driver that supports all used inputs, is not denied, and has the secrets and the
-/// context that it needs. If all drivers are denied, picks the first one for its denial.
+/// context that it needs. Without such a driver, returns an error if a driver lacks only a context
+/// or a secret. Otherwise picks the first denied driver, for its denial.
 pub(crate) fn pick(resolved: &Resolved, call: Considered<'_>) -> Result<Picked, CallError> {
     let marked = |route: &Arc<DriverFacts>| route.health.is_marked();
     if resolved.routes().any(marked) {

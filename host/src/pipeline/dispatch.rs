@@ -245,7 +245,7 @@ const OF_DRIVERS: &[&str] = &[
     "dependency_unavailable",
 ];
 
-/// Limits of one driver, which may be below the limits of the whole call.
+/// Codes of limits that may be lower for one driver than for the whole call.
 const OF_ATTEMPTS: &[ErrorCode] = &[
     ErrorCode::MEMORY_EXCEEDED,
     ErrorCode::RESULT_TOO_LARGE,
@@ -313,8 +313,8 @@ impl Started {
         !self.any || repeats || !(self.changes || next.changes)
     }
 
-    /// Turns to the next driver that may serve the call after this failure, if one exists. `spent`
-    /// is true if the call's fuel is consumed.
+    /// Turns to the next driver that may serve the call after this failure. Returns false if no
+    /// such driver exists. `spent` is true if the call's fuel is consumed.
     fn falls(&mut self, call: &mut RoutedCall, failure: &DriverFailure, spent: bool) -> bool {
         if failure.dispatched {
             self.add(&call.route);

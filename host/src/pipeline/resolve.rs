@@ -1,5 +1,4 @@
-//! Resolution: from the name that a caller gave to the tool and the drivers
-//! that may serve it.
+//! Resolution: finds the tool that a caller's name means, and the drivers that may serve it.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use crate::catalogue::{Catalogue, DriverFacts, ToolFacts, Unserved, UnservedDriv
 /// A tool that exists here, with at least one driver to serve it.
 pub(crate) struct Resolved {
     pub(crate) tool: Arc<ToolFacts>,
-    /// Only a driver with each of these ids may serve the call.
+    /// The pinned ids. A driver may serve the call only if its id equals each of them.
     pins: Vec<String>,
 }
 

@@ -22,7 +22,7 @@ use crate::pipeline::resolve::Resolved;
 use crate::recording::Keeping;
 use crate::services::Services;
 
-/// A call that has passed validation. Made by [`validate`] only.
+/// A call that has passed validation. Only [`validate`] creates it.
 pub(crate) struct Validated(Box<RoutedCall>);
 
 impl Validated {
@@ -48,7 +48,8 @@ pub(crate) struct RoutedCall {
     /// The validated input without the `mapping`, for approval and for other drivers; `null` if
     /// neither needs it.
     pub(crate) contract_input: Value,
-    /// Whether the caller brought the context.
+    /// Whether the operator need not give a context: the caller brought one, or the contract has no
+    /// context schema.
     pub(crate) brought: bool,
     /// The validated context; `{}` if the contract has no context schema.
     pub(crate) context: String,
@@ -61,11 +62,10 @@ pub(crate) struct RoutedCall {
     pub(crate) extensions: Extensions,
 }
 
-/// Most violations that one error lists.
+/// The most violations that one error lists.
 const MAX_VIOLATIONS: usize = 8;
 
-/// Checks input and context against the contract, and picks the first driver that supports all used
-/// inputs.
+/// Checks input and context against the contract, and picks a driver.
 pub(crate) fn validate(
     resolved: Resolved,
     request: Box<Request>,

@@ -1,5 +1,5 @@
-//! Payloads: the input of a caller and the output of a driver, as far as the ledger keeps them,
-//! without sensitive values and the bytes of secrets.
+//! Payloads: the input of a caller and the output of a driver, as far as the ledger keeps them.
+//! They contain neither sensitive values nor the bytes of secrets.
 
 use serde_json::{Value, json};
 use toolward_contract::json as strict;
@@ -100,8 +100,8 @@ fn shown(schema: &Schema, value: &Value, redactor: Option<&Redactor>) -> Value {
 }
 
 impl Recording {
-    /// The payloads of a call that are kept. If a person may be asked, the call counts as one that
-    /// matters.
+    /// The payloads of a call that are kept. A call that changes something, or about which a person
+    /// may be asked, counts as one that matters.
     pub(crate) fn keep(&self, call: Keeping<'_>, rejected: Vec<Rejected>) -> RecordedPayloads {
         let matters = call.route.writes || call.route.question.is_some();
         let recorder = &*self.recorder;

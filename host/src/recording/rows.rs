@@ -158,7 +158,8 @@ impl<'a> CallRows<'a> {
         }
     }
 
-    /// Fails if the ledger has the id already. If the ledger can't tell, `start` will.
+    /// Fails if the ledger has the id already. If the ledger can't answer, [`Self::start`] checks
+    /// the id.
     pub(crate) async fn may_run(&self, name: &CallName) -> Result<(), CallError> {
         match self.recording.recorder.given(name.given()?).await {
             Err(LedgerError::Given { same_input }) => Err(repeated(same_input)),
@@ -332,7 +333,8 @@ pub(super) fn entry(event: Event, scope: &CallScope) -> Entry {
     Entry::new(event).principal(&*scope.principal)
 }
 
-/// An invocation's id. The host made it, but the id of a resumed call comes back from its caller.
+/// An invocation's id; a nil id if the text is not one. The host made the id, but the id of a
+/// resumed call comes back from its caller.
 pub(crate) fn recorded_id(invocation: &str) -> Invocation {
     let nil = Invocation::from_bytes([0; 16]);
     Invocation::parse(invocation).unwrap_or(nil)

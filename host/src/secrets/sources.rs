@@ -77,8 +77,8 @@ impl Sources {
         }
     }
 
-    /// Keeps the secrets that drivers store in this directory, one file for each secret, by
-    /// publisher and principal. Creates the directory with mode 0700.
+    /// Sets the directory of the secrets that drivers store, with a file for each publisher,
+    /// principal and secret. Storing a secret creates the directory with mode 0700.
     #[must_use]
     pub fn stored_in(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
@@ -164,7 +164,7 @@ impl SecretStore for Sources {
 }
 
 /// Reads a file by the rules for secret files of [`Sources`]: only its user may have access, links
-/// are not followed, and a final line end is dropped. `None` if the file does not exist.
+/// are not followed, and line ends at the end are dropped. `None` if the file does not exist.
 ///
 /// # Errors
 ///
@@ -173,7 +173,7 @@ pub fn read_file(path: &Path) -> Result<Option<SecretValue>, SecretError> {
     read(path, true)
 }
 
-/// Reads a private file. Drops a final line end if the file is written `by_people`.
+/// Reads a private file. Drops line ends at the end if the file is written `by_people`.
 fn read(path: &Path, by_people: bool) -> Result<Option<SecretValue>, SecretError> {
     let file = match toolward_support::files::open(path, Protection::Private, Links::Refuse) {
         Ok(file) => file,

@@ -50,8 +50,7 @@ impl Approver for Never {
 
 const ALWAYS: &str = "approval: always\nrequires: { user: [form], tools: [hostile.other] }\n";
 
-/// Two tools with one driver, of which the first may call the second; both need
-/// approval each time.
+/// Two tools with one driver each. The first may call the second, and both need approval each time.
 fn host() -> (Fixture, Host) {
     let fixture = Fixture::new(Extra {
         tool: ALWAYS,

@@ -1,5 +1,5 @@
-//! Components that are small, valid or nearly valid, and hard to compile. They are written byte by
-//! byte, since no assembler would make them.
+//! Components that are valid or nearly valid, and hard to compile. They are written byte by byte,
+//! since no assembler would make them.
 
 /// An unsigned number in WebAssembly's encoding.
 fn number(mut value: usize) -> Vec<u8> {
@@ -27,7 +27,7 @@ fn module(sections: &[Vec<u8>]) -> Vec<u8> {
     [b"\0asm\x01\0\0\0".to_vec(), sections.concat()].concat()
 }
 
-/// A component of these core modules or components, by section id.
+/// A component of these sections, each with its id.
 fn component(parts: &[(u8, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
     for (id, part) in parts {
@@ -81,13 +81,13 @@ pub(crate) fn deep_blocks(depth: usize) -> Vec<u8> {
     of_module(&functions(1, &code.concat()))
 }
 
-/// Thousands of types, each with many parameters.
+/// `count` types with 900 parameters each.
 pub(crate) fn many_types(count: usize) -> Vec<u8> {
     let kind = [vec![0x60], vector(900, &[0x7f]), vec![0]].concat();
     of_module(&[section(1, &vector(count, &kind))])
 }
 
-/// Hundreds of thousands of functions.
+/// `count` empty functions.
 pub(crate) fn many_functions(count: usize) -> Vec<u8> {
     of_module(&[
         section(1, &[1, 0x60, 0, 0]),
@@ -96,8 +96,8 @@ pub(crate) fn many_functions(count: usize) -> Vec<u8> {
     ])
 }
 
-/// Modules with a table whose only element has a high index, so that each table is allocated in
-/// full.
+/// Modules with many tables. The only element of each table has the highest index, so that the
+/// table is allocated in full.
 pub(crate) fn sparse_tables(modules: usize) -> Vec<u8> {
     const LENGTH: usize = 1_000_000;
     const TABLES: usize = 100;
@@ -119,7 +119,7 @@ pub(crate) fn sparse_tables(modules: usize) -> Vec<u8> {
     component(&vec![(MODULE, one); modules])
 }
 
-/// Element segments with `items` items in total.
+/// An element segment of `items` items.
 pub(crate) fn many_elements(items: usize) -> Vec<u8> {
     let segment = [vec![1, 0], vector(items, &[0])].concat();
     of_module(&[
@@ -130,7 +130,7 @@ pub(crate) fn many_elements(items: usize) -> Vec<u8> {
     ])
 }
 
-/// One byte of data in each of many places of a memory of 4 GiB.
+/// Single bytes of data, spread evenly over a memory of 4 GiB.
 pub(crate) fn sparse_data(segments: usize) -> Vec<u8> {
     let step = (4_usize << 30) / segments;
     let mut data = number(segments);

@@ -25,7 +25,7 @@ impl Observer for Told {
     }
 }
 
-/// Keeps the lines of the log that are about cancelled calls.
+/// Keeps the host's lines of the log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 

@@ -143,7 +143,8 @@ fn compiled_code_that_is_too_large_is_refused() {
     assert_eq!(error.reason(), CompileReason::Output, "{error}");
 }
 
-/// Limits that no driver of these tests comes near, and a budget of the same size.
+/// Limits that the drivers of the tests below don't come near; [`ENOUGH`] is a budget of the same
+/// size.
 const AMPLE: CompileLimits = CompileLimits {
     cpu_seconds: LIMITS.wall.as_secs(),
     ..LIMITS
@@ -244,7 +245,7 @@ async fn neighbours_are_served_while_a_hostile_driver_is_compiled() {
     let mut served = 0;
     while !bad.is_finished() {
         still_serves(&host).await;
-        // A call that had waited for the compiler would end after it.
+        // If this call had waited for the compiler, `bad` would be finished by now.
         served += usize::from(!bad.is_finished());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -1,6 +1,6 @@
 //! Tests the confinement against a stand-in for a guest that has escaped. The stand-in is this same
 //! program, which runs the last "test" of this file: it confines itself and then tries various
-//! attacks. The tests assert what did not happen.
+//! attacks. The tests assert which of them succeeded.
 
 mod attempts;
 mod raw;
@@ -22,7 +22,8 @@ use wasmtime::PoolingAllocationConfig;
 
 use self::attempts::Attempts;
 
-/// A directory with files that the guest may reach and files that it may not.
+/// A directory with files that the guest may reach and files that it may not, and two listening
+/// sockets.
 struct Scene {
     directory: tempfile::TempDir,
     listener: TcpListener,
@@ -121,7 +122,7 @@ fn can_confine() -> bool {
     outlook.state == State::Full
 }
 
-/// Everything that an escaped guest can do if no network was granted.
+/// The attempts of an escaped guest that succeed although no network was granted.
 const LEFT: [&str; 16] = [
     "append to a file that was open before",
     "ask for its own limits and set them",
@@ -439,7 +440,8 @@ fn a_server_takes_connections_from_its_own_sockets_and_no_other() {
     }
 }
 
-/// A thread that may only keep the first `count` of four listening sockets.
+/// Confines a thread that keeps the first `count` of four listening sockets. Asserts that it can
+/// accept on these only.
 fn accepts_on_these_only(count: usize, calls: SystemCalls) {
     let bind = |_| TcpListener::bind("127.0.0.1:0").unwrap();
     let listeners = [(); 4].map(bind);

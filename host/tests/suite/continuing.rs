@@ -193,7 +193,7 @@ async fn what_is_taken_back_between_two_attempts_is_not_tried_again() {
             }
         }
     });
-    // Refused, because the first attempt has the only slot.
+    // Repeats until a call is refused, because the first attempt then has the only slot.
     while host.call(echo()).await.result.is_ok() {}
     assert!(host.withdraw(&digest_of(&fixture), "revoked"));
     let reply = running.await.unwrap();

@@ -104,7 +104,7 @@ const READY: [&str; 4] = [
     "permission.decided",
 ];
 
-/// The events of a call that is allowed, from its slot on.
+/// The classes of an allowed call's events: those up to its start, then `rest`.
 fn running(rest: &[&'static str]) -> Vec<&'static str> {
     [&READY[..], &["queued", "started"], rest].concat()
 }

@@ -12,11 +12,11 @@ use toolward_policy::Policy;
 
 use crate::fixture::{Extra, Fixture};
 
-/// The number of an order that is asked about.
+/// The number of an order for which the driver asks a question.
 const ASKED: u64 = 3;
 
-/// The days of an order, by its number. A call about a missing order never ends. Job and report
-/// pass through JSON, as they would with a worker in another process.
+/// The days of orders 0 and 1. A call about any other order never ends, except for [`ASKED`]. Job
+/// and report pass through JSON, as they would with a worker in another process.
 struct Table;
 
 impl Executor for Table {

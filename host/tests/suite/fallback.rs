@@ -53,8 +53,8 @@ fn first(what: &str) -> Value {
     json!({"do": what, "then": "echo", "value": 7, "name": "not_found"})
 }
 
-/// The driver that served the call, or the code of its error; and the drivers that were tried, each with its attempts and
-/// its code.
+/// The driver that served the call, or the code of its error; and the drivers that were tried, each
+/// with its attempts and its code.
 fn outcome(reply: &Reply) -> (String, Vec<(String, u32, String)>) {
     let meta = &reply.metadata;
     let ended = match &reply.result {
@@ -84,7 +84,7 @@ const FAILURES: [(&str, &str, bool); 12] = [
     ("huge-result", "toolward:result_too_large", true),
     // A driver's own error is an answer.
     ("error", "not_found", false),
-    // Limits of the whole call, which another driver does not get again.
+    // These limits are for the whole call, so nothing is left for another driver.
     ("loop", "toolward:fuel_exhausted", false),
     ("block-forever", "timeout", false),
     // A question that was not granted.
@@ -145,7 +145,8 @@ async fn of_a_tool_that_only_reads_the_next_driver_serves_what_the_first_one_fai
 #[tokio::test(flavor = "multi_thread")]
 async fn what_changes_something_stays_with_the_driver_that_was_started() {
     let grant = "[[grant]]\npublisher = \"PUBLISHER\"\nmutates = [\"database:things\"]\npreapproved = true\n";
-    // Idempotent or not: two services know nothing of each other.
+    // This also holds for an idempotent tool, since the services of two drivers know nothing of
+    // each other.
     for more in ["", "idempotent: true\n"] {
         let fixture = fixture(&format!(
             "default_implementation: hostile\nmutates: [\"database:things\"]\n{more}"
@@ -455,7 +456,7 @@ async fn what_an_earlier_driver_may_have_done_stays_uncertain_after_one_that_did
     );
     fixture.write("drivers/next/driver.wasm", broken);
     let host = under(&fixture, REPEATS).build().unwrap();
-    // The last driver takes a call that no earlier driver started.
+    // The last driver serves a call if no earlier driver was tried.
     let pinned = request(json!({"last": "echo", "value": 7})).pinned_driver("p-last");
     assert_eq!(outcome(&host.call(pinned).await).0, "p-last");
     let all = json!({"do": "trap", "then": "echo", "last": "echo", "value": 7});
@@ -484,7 +485,7 @@ async fn a_request_that_nobody_was_shown_takes_over_no_call_that_was_asked_about
         let reply = host.call(request(first("trap")).approver(Arc::new(Yes::default())));
         outcome(&reply.await).1
     };
-    // The next driver takes over if no one is asked, and finds no such host.
+    // If no one is asked, the next driver is tried; its request fails.
     assert_eq!(named("auto").await.len(), 2);
     assert_eq!(named("always").await.len(), 1);
 }

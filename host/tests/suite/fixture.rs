@@ -17,7 +17,7 @@ pub(crate) struct Fixture {
     directory: TempDir,
 }
 
-/// The driver of `tests/guests/hostile`.
+/// The path of the component of `tests/guests/hostile`.
 pub(crate) fn hostile_wasm() -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../tests/guests/hostile/drivers/hostile/driver.wasm");
@@ -104,7 +104,7 @@ impl Fixture {
         Content::from_dev(self.path()).unwrap_or_else(|error| panic!("{error:#?}"))
     }
 
-    /// A host of this bundle; the driver is compiled once for all tests.
+    /// A builder of a host with this bundle. All tests share a cache of compiled drivers.
     pub(crate) fn builder(&self) -> HostBuilder {
         static CACHE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
         let cache = Cache::open(CACHE.path().join("cache")).unwrap();
@@ -158,7 +158,7 @@ pub(crate) struct Begun {
     call: JoinHandle<Reply>,
 }
 
-/// Notifies when the guest logs its first record.
+/// Notifies when the guest reports progress.
 struct Hears(Arc<Notify>);
 
 impl Observer for Hears {

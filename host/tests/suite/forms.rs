@@ -16,7 +16,7 @@ const FORMS: Answerable = Answerable {
     roots: false,
 };
 const TOOL: &str = "person.choose";
-/// Its form is larger than a question may be.
+/// A tool whose form is larger than a question may be.
 const LENGTHY: &str = "person.lengthy";
 
 /// A host with a tool that a person answers, and with these grants.
@@ -27,7 +27,7 @@ fn host(granted: &str) -> (Fixture, Host) {
 /// The context that [`under`] gives if the contract requires one.
 const CONTEXT: &str = "a-tenant-that-nobody-may-see";
 
-/// The same with more lines of TOOL.md, within limits.
+/// Like [`host`], with more lines of TOOL.md and with these limits.
 fn under(granted: &str, more: &str, limits: Limits) -> (Fixture, Host) {
     let fixture = Fixture::new(Extra::default());
     fixture.write(

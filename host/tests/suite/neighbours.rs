@@ -121,7 +121,7 @@ async fn calls_that_pause_before_another_attempt_keep_no_instance() {
     };
     let host = fixture.builder().limits(limits).build().unwrap();
     still_serves(&host).await;
-    // The engine has room for two instances of each slot.
+    // The engine has room for two instances per slot.
     let pausing: Vec<_> = (0..4)
         .map(|_| {
             let input = json!({"do": "flaky", "n": 9});
@@ -131,7 +131,7 @@ async fn calls_that_pause_before_another_attempt_keep_no_instance() {
         })
         .collect();
     tokio::task::yield_now().await;
-    // These calls wait for the slot behind the others, which are pausing by then.
+    // These calls wait for the slot until the others pause.
     for _ in 0..3 {
         still_serves(&host).await;
     }

@@ -1,5 +1,5 @@
-//! With nothing declared a guest finds nothing: each test asserts what did not
-//! happen, not only the error.
+//! If nothing is declared, a guest finds nothing. Each test asserts what did not happen, not only
+//! the error.
 
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;

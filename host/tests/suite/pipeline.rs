@@ -374,7 +374,7 @@ async fn all_attempts_of_a_call_share_its_idempotency_key_and_its_fuel() {
     let key = reply.result.unwrap().structured["value"]["idempotency_key"].clone();
     assert_eq!(key, json!(reply.metadata.invocation));
 
-    // One attempt takes less than the limit, nine take more.
+    // The limit below allows one attempt, but not nine.
     let one = run(&host, json!({"do": "flaky", "n": 1}))
         .await
         .metadata

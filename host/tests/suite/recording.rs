@@ -26,8 +26,8 @@ use toolward_policy::Policy;
 
 use crate::fixture::{Extra, Fixture};
 
-/// A ledger and three tools: one changes something, one only calls the first, and one changes
-/// nothing.
+/// A ledger and four tools: `hostile.changes` changes something, `hostile.run` may call it,
+/// `hostile.reads` changes nothing, and `hostile.closed` is not granted.
 struct World {
     fixture: Fixture,
     place: TempDir,

@@ -40,8 +40,8 @@ use crate::limiter::MemoryLayout;
 use crate::turns::cores;
 pub use serve::run_broker;
 
-/// How often a component is requested. Another process may make room in the cache and remove the
-/// component's artifact before this process has opened it.
+/// The most requests for one component. A second request is needed if another process made room in
+/// the cache, and removed the artifact before this process opened it.
 const ATTEMPTS: usize = 2;
 
 /// The programs of broker and worker.
@@ -88,7 +88,7 @@ pub struct Broker {
 
 #[derive(Debug)]
 struct Inner {
-    /// Empty until it is started.
+    /// Empty until the broker is started.
     link: OnceLock<Link>,
     starting: Mutex<()>,
     settings: BrokerBuilder,
@@ -211,7 +211,7 @@ impl Broker {
         self.inner.settings.limits
     }
 
-    /// The directory of the cache that this process reads, which a confinement must keep.
+    /// The directory of artifacts in the cache. A confined process must still be able to read it.
     pub fn artifacts(&self) -> Option<PathBuf> {
         self.inner.shelf.as_ref().map(Shelf::artifacts)
     }
@@ -221,8 +221,9 @@ impl Broker {
         self.inner.shelf.as_ref().map(Shelf::directory)
     }
 
-    /// Why the cache did not keep a driver, for example for lack of room; `None` if it did. The
-    /// next host compiles such a driver again.
+    /// The broker's last report that drivers are not cached, for example because the disk is full.
+    /// `None` if the broker has not reported this. The report stays even if later drivers are
+    /// cached. The next host compiles a driver again that is not cached.
     pub fn not_kept(&self) -> Option<String> {
         self.inner.link.get().and_then(Link::not_kept)
     }

@@ -1,6 +1,6 @@
 //! Compiled drivers on disk, in a directory that only the host's user may enter. Files are named by
-//! component and engine, and end with a signature. Only the compiling process can read the signing
-//! key. A file is mapped only if its signature verifies.
+//! component and engine, and end with a signature. A file is mapped only if its signature verifies.
+//! The signing key is in a separate directory, so that a confined process can be kept from it.
 
 mod room;
 
@@ -52,7 +52,7 @@ impl Cache {
     /// # Errors
     ///
     /// [`HostError::Cache`] when the directory can't be made or read, belongs to another user, or
-    /// is writable by others, who could then run code as this user.
+    /// is accessible to others, who could then run code as this user.
     pub fn open(directory: impl Into<PathBuf>) -> Result<Self, HostError> {
         let directory = usable(directory.into())?;
         let key = signing_key(&directory).map_err(|error| HostError::Cache {
@@ -148,8 +148,7 @@ fn write(directory: &Path, artifact: &Path, parts: [&[u8]; 2]) -> io::Result<()>
     written
 }
 
-/// A cache that is opened only for reading. It has the public key, and maps only artifacts that
-/// verify.
+/// A cache that is opened only for reading. It maps only artifacts that verify.
 #[derive(Debug, Clone)]
 pub(super) struct Shelf {
     directory: PathBuf,
@@ -172,7 +171,8 @@ impl Shelf {
         self.directory.join(ARTIFACTS)
     }
 
-    /// The key of this cache; `None` until one has been made.
+    /// The public key of this cache; `None` if it can't be read, for example because no key has
+    /// been made.
     pub(super) fn public_key(&self) -> Option<PublicKey> {
         public_key(&self.directory).ok()
     }
@@ -288,8 +288,8 @@ const PRIVATE: &str = "key.pem";
 /// The most bytes of a key's PEM file.
 const MAX_PEM_BYTES: u64 = 4096;
 
-/// The key that signs artifacts. It is created at the first use, and its public key is written. It
-/// is in a separate directory, which a confinement can exclude.
+/// Reads the key that signs artifacts, and creates it at the first use. Also writes the public key
+/// if the file has another one.
 fn signing_key(directory: &Path) -> io::Result<SigningKey> {
     let private = directory.join(PRIVATE_DIRECTORY);
     Folder::make(&private, Protection::Private).map_err(|error| error.problem)?;

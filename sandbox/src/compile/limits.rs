@@ -136,7 +136,7 @@ impl CompileLimits {
 /// while [`CompileLimits`](super::CompileLimits) bound each driver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompileCost {
-    /// Processor time of all threads together. A compiler's limit is the budget in whole seconds.
+    /// Processor time of all threads together. As a limit, it is rounded down to whole seconds.
     pub processor: Duration,
     /// Bytes of compiled code that the cache keeps.
     pub artifact_bytes: u64,

@@ -22,7 +22,7 @@ pub(super) const NO_THREADS: u8 = b't';
 /// Bytes after an artifact: the processor time that this process took, in microseconds.
 pub(super) const TIME_BYTES: usize = 8;
 
-/// Open files that a worker needs: the standard streams, and a duplicate of the socket.
+/// The most open files of a worker, which needs the standard streams and a duplicate of the socket.
 const OPEN_FILES: u64 = 8;
 
 /// The limits that a worker sets on itself.

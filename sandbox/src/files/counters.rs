@@ -1,5 +1,5 @@
-//! The file limits of one call, and its counters. All attempts of a call count together, since
-//! writes stay.
+//! The file limits of one call, and its counters. All attempts of a call count together, since the
+//! writes of a failed attempt stay.
 
 use std::any::Any;
 use std::fmt;
@@ -69,7 +69,7 @@ pub trait OpenFiles: fmt::Debug + Send + Sync {
     fn open(&self) -> Result<OpenFile, Exceeded>;
 }
 
-/// The file operations that one call has used.
+/// The use of files by one call.
 #[derive(Debug)]
 pub struct FileCounters {
     /// The sum over all workspaces without a separate limit.
@@ -148,7 +148,7 @@ impl FileCounters {
         })
     }
 
-    /// Counts one more entry of a directory, before it is read.
+    /// Counts one more entry of a directory.
     pub(super) fn entry(&self, limits: &FileLimits) -> Result<(), Exceeded> {
         exceeded::take(
             &self.entries,
@@ -175,7 +175,7 @@ impl FileCounters {
     }
 
     /// The key of this call's hashes: a guest learns no inode number, and two calls can't compare
-    /// their hashes.
+    /// their hashes. `None` if the system has no random bytes.
     pub(super) fn hash_key(&self) -> Option<&[u8; 32]> {
         if self.hash_key.get().is_none() {
             let mut key = [0; 32];

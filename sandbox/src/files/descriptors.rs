@@ -71,7 +71,7 @@ impl Directory {
         })
     }
 
-    /// The same for an entry to be removed or renamed, which can't be the directory itself.
+    /// Resolves the path of an entry to be removed or renamed, which can't be the directory itself.
     fn entry(&self, text: &str) -> FsResult<ResolvedPath> {
         let place = self.place(text)?;
         if place.path == self.path {
@@ -439,7 +439,8 @@ impl HostDescriptor for View<'_> {
         };
         match (identity(a).await, identity(b).await) {
             (Ok(a), Ok(b)) => Ok(a == b),
-            // A removed directory equals no other; a trap stays a trap.
+            // An object without metadata, such as a removed directory, equals no other. A trap
+            // stays a trap.
             (Err(error), _) | (_, Err(error)) => error.downcast().map(|_| false),
         }
     }

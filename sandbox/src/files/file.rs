@@ -24,7 +24,7 @@ pub(super) struct OpenFile {
     pub(super) access: Access,
     pub(super) read: bool,
     pub(super) write: bool,
-    /// Held while a file grows, so that two writes are counted one after the
+    /// Held while a file grows, so that two writes through this handle are counted one after the
     /// other.
     pub(super) growing: Mutex<()>,
     pub(super) _slot: Slot,

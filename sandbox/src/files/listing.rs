@@ -1,6 +1,6 @@
 //! The entries of a directory that the guest may see: files and directories whose name it can use,
-//! and that a grant matches or leads through. Entries are read in small parts, and are counted
-//! before they are read.
+//! and that a grant matches or leads through. Entries are read in small parts, and each is counted,
+//! whether it is shown or not.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ const PART: usize = 256;
 
 /// A directory whose entries are being read.
 pub(super) struct Listing {
-    /// `None` while a part is read, and at the end.
+    /// `None` while a part is read, at the end, and after an error.
     source: Option<Source>,
     ready: VecDeque<DirectoryEntry>,
 }
@@ -50,7 +50,7 @@ impl Listing {
 }
 
 impl Source {
-    /// Reads a part. The result has no listing if the directory has no more entries. Blocks.
+    /// Reads a part. The result has no source if the directory has no more entries. Blocks.
     pub(super) fn read(mut self) -> Result<(Option<Self>, Vec<DirectoryEntry>), Fail> {
         let mut entries = Vec::new();
         for _ in 0..PART {
@@ -58,7 +58,7 @@ impl Source {
                 return Ok((None, entries));
             };
             let entry = entry?;
-            // The guest can't name other entries.
+            // A guest can't name an entry that is not UTF-8.
             let Ok(name) = entry.file_name().to_str() else {
                 self.count()?;
                 continue;

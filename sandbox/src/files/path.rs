@@ -2,8 +2,8 @@
 //! This module does no I/O.
 //!
 //! A virtual path is resolved lexically: symbolic links do not exist for a guest, so `a/../b` is
-//! `b`. Case matters. A file system that ignores case, which is never Linux's default, would need a
-//! comparison of patterns by its own rules.
+//! `b`. Names are compared with case. A file system that ignores case, which is never Linux's
+//! default, would need its own rules.
 
 use std::fmt;
 
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(root.below(&top), Some("data"));
     }
 
-    /// A small generator: the words that attacks are made of, in every order.
+    /// Joins the words that attacks are made of in random order.
     #[test]
     fn no_accepted_path_leaves_its_directory() {
         const WORDS: [&str; 12] = [
@@ -269,7 +269,7 @@ mod tests {
                 found.path.parts().all(|part| !matches!(part, "." | "..")),
                 "{text:?}"
             );
-            // The kernel's resolution, if no links exist, is the same.
+            // Without links, the kernel's resolution does not leave the directory either.
             let mut depth = 0_i64;
             for part in text.split('/') {
                 depth += match part {

@@ -32,7 +32,7 @@ pub(super) struct Mount {
     pub(super) path: VirtualPath,
     pub(super) root: Arc<Root>,
     pub(super) rules: Rules,
-    /// The directory's name in the policy. Each directory has one budget.
+    /// The directory's name in the policy. A directory with separate limits has one budget.
     pub(super) directory: PathBuf,
     pub(super) max_bytes: Option<u64>,
     pub(super) max_files: Option<u64>,

@@ -1,12 +1,16 @@
-//! Opens files beneath a directory: never above the directory, never through a symbolic link, never
-//! across a mount point.
+//! Opens files beneath a directory, but not above the directory, through a symbolic link, or across
+//! a mount point.
 //!
-//! `openat2` (Linux 5.6) does this in one step, without races. If a kernel or a container refuses
-//! `openat2`, the path is walked part by part. Each part is opened relative to its parent with
-//! `O_NOFOLLOW`, which is as safe but slower. A mount point inside a workspace is not entered,
-//! since policy did not name the mounted file system. It may be a `/proc`, or a network file system
-//! that blocks. Map it as a separate workspace. The walk detects a mounted directory by its device.
-//! It does not detect a mounted file, since overlay file systems give files separate devices.
+//! A mount point inside a workspace is not entered, since policy did not name the mounted file
+//! system: it may be a `/proc`, or a network file system that blocks. An operator who wants to use
+//! it maps it as a separate workspace.
+//!
+//! `openat2` (Linux 5.6) does all this in one step, without races. If a kernel or a container
+//! refuses `openat2`, the path is walked part by part: each part is opened relative to its parent
+//! with `O_NOFOLLOW`. The walk is slower, and recognises fewer mount points. It compares the device
+//! of each directory with the device of the workspace, so it enters a bind mount from the same file
+//! system. It also opens a mounted file. It can't compare the devices of files, since in an overlay
+//! file system these differ from the device of their directory.
 
 use std::fs::File;
 use std::io;
@@ -18,13 +22,14 @@ use std::sync::OnceLock;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
-/// Flags of every open: no controlling terminal, no blocking on a FIFO or a lease,
-/// close on exec.
+/// Flags with which files are opened for reading and writing: no controlling terminal, no blocking
+/// on a FIFO or a lease, close on exec.
 const ALWAYS: OFlags = OFlags::CLOEXEC
     .union(OFlags::NOCTTY)
     .union(OFlags::NONBLOCK);
 
-/// How often an open is retried if the kernel gave up because of a concurrent rename.
+/// The most attempts of one open. The kernel gives up an attempt because of a concurrent rename, or
+/// because of a signal.
 const TRIES: usize = 16;
 
 /// A directory of the host beneath which files are opened. The directory is held open, so that
@@ -66,8 +71,8 @@ impl Root {
         self.directory.as_fd()
     }
 
-    /// A handle that only shows what exists. For a symbolic link at the path's end, it shows the
-    /// link.
+    /// Opens a handle for the metadata of an existing entry (`O_PATH`), which can't be read or
+    /// written. A symbolic link at the path's end is not followed; the handle is for the link.
     pub(super) fn probe(&self, relative: &str) -> Result<File, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         self.open_with(relative, flags, Mode::empty())
@@ -79,7 +84,7 @@ impl Root {
         self.open_with(relative, flags, Mode::empty())
     }
 
-    /// Opens what [`Root::probe`] showed to be a file or a directory.
+    /// Opens an existing file or directory.
     pub(super) fn open_existing(&self, relative: &str, flags: OFlags) -> Result<File, Errno> {
         self.open_with(relative, flags | ALWAYS, Mode::empty())
     }

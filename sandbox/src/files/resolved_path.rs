@@ -16,7 +16,7 @@ use super::path::{VirtualPath, makeable};
 use super::plan::{Access, Mount, not_linked};
 use super::{Fail, OPEN_FILE, Shared};
 
-/// How often an open is retried if the file was swapped in the meantime.
+/// The most attempts of one open. An attempt fails if the file is replaced while it is opened.
 const TRIES: usize = 16;
 
 /// A guest's path in its workspace.
@@ -26,7 +26,7 @@ pub(super) struct ResolvedPath {
     pub(super) mount: Arc<Mount>,
     pub(super) path: VirtualPath,
     pub(super) access: Access,
-    /// Whether it was written as a directory, with a slash or a dot at its end.
+    /// Whether it was written as a directory, with `/`, `.` or `..` at its end.
     pub(super) directory: bool,
 }
 
@@ -75,7 +75,7 @@ impl ResolvedPath {
         self.path.below(&self.mount.path).unwrap_or_default()
     }
 
-    /// A handle of the existing entry without access, if the guest may know of the entry.
+    /// Opens a handle for the metadata of an existing entry, if the guest may know of the entry.
     pub(super) fn look(&self) -> Result<(File, Metadata, Kind), Fail> {
         let file = match self.mount.root.probe(self.relative()) {
             // A file on a path that the guest may only traverse does not exist for it.

@@ -1,5 +1,5 @@
-//! Uses the view like a guest, over real directories. For a refusal, the tests assert what did not
-//! happen there.
+//! Tests that use the view like a guest, on real directories. After a refusal, they assert that
+//! nothing happened there.
 
 mod escapes;
 mod grants;
@@ -38,8 +38,8 @@ fn none() -> OpenFlags {
 }
 const READ: DescriptorFlags = DescriptorFlags::READ;
 
-/// A guest with the grants `(pattern, write)` of one workspace `/w`, which lies
-/// next to a file that it must not reach.
+/// A guest with the grants `(pattern, write)` of one workspace `/w`. Next to the workspace is a
+/// file that the guest must not reach.
 struct Guest {
     tree: tempfile::TempDir,
     ctx: Ctx,

@@ -87,9 +87,9 @@ impl Workspaces {
     }
 }
 
-/// Opens the directories of all workspaces. Directories must be disjoint, unless all overlapping
-/// ones are shared. No directory may contain, equal or be inside a directory of `protected`, each
-/// of which has a description for people.
+/// Opens the directories of all workspaces. Two directories may overlap only if both are shared;
+/// the same mapping may occur twice. No directory may contain, equal or be inside a directory of
+/// `protected`, each of which has a description for people.
 ///
 /// A directory that can't be opened is not an error: it blocks the tools that need it.
 /// A missing directory is still compared by its path.

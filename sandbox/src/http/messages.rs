@@ -1,4 +1,4 @@
-//! Header maps, requests and responses, whose fields, texts and bodies are counted.
+//! Header maps, requests and responses. The memory of their fields, texts and bodies is counted.
 
 use wasmtime::Result;
 use wasmtime::component::Resource;

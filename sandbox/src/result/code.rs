@@ -96,14 +96,14 @@ impl ErrorCode {
         own.map_or("driver", |row| row.code)
     }
 
-    /// A code of this host.
+    /// The host's own code with this text; `None` for any other text.
     pub fn of_host(code: &str) -> Option<Self> {
         let mut rows = Self::CODES.iter();
         rows.find(|row| row.code == code).map(|row| Self::of(*row))
     }
 
-    /// The advice about this code for a caller, which may be an agent or a person without access to
-    /// the host: who can change it. Only the operator's own surfaces name commands and files.
+    /// The advice about this code for a caller, who may be an agent or a person without access to
+    /// the host: ask the operator. Commands and files are named only to operators.
     pub fn ask_the_operator(&self, to: &str) -> String {
         format!("ask the operator of this host to {to} (code `{self}`)")
     }
@@ -140,7 +140,7 @@ impl fmt::Display for ErrorCode {
 pub enum ErrorClass {
     /// No such tool on this surface.
     UnknownTool,
-    /// The arguments are well-formed, and not for this driver.
+    /// The arguments are well-formed, but this driver does not accept them.
     InvalidArguments,
     /// A value does not match its schema.
     SchemaValidationFailed,
@@ -168,11 +168,11 @@ pub enum ErrorClass {
     Canceled,
     /// Too many calls.
     RateLimited,
-    /// What the tool depends on is missing.
+    /// A dependency of the tool is missing.
     DependencyUnavailable,
     /// Running the tool failed.
     ExecutionFailed,
-    /// A part of what was asked for was done.
+    /// Only a part of the request was done.
     PartialFailure,
     /// The result is too large.
     ResultTooLarge,
@@ -180,7 +180,7 @@ pub enum ErrorClass {
     ResultRedacted,
     /// It was cancelled because parallel work failed.
     SiblingCanceled,
-    /// What was streamed was dropped, because the service started over.
+    /// Streamed output was dropped, because the service started over.
     StreamingFallbackDiscarded,
 }
 
@@ -197,8 +197,8 @@ impl ErrorClass {
             "timeout" => Self::Timeout,
             "canceled" => Self::Canceled,
             "result_too_large" => Self::ResultTooLarge,
-            // These happen only inside drivers, never in this host, which has no hooks, streams no
-            // results, and makes calls one by one.
+            // Only drivers report these codes. This host has no hooks, streams no results, and
+            // makes calls one by one.
             "hook_blocked" => Self::HookBlocked,
             "partial_failure" => Self::PartialFailure,
             "result_redacted" => Self::ResultRedacted,

@@ -70,7 +70,7 @@ pub struct CallError {
     /// The cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Value>,
-    /// What to do next, for the person who runs the host.
+    /// The next step, for the caller or the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -109,14 +109,14 @@ impl CallError {
         }
     }
 
-    /// The same, with the class of the code.
+    /// Like [`Self::new`], with the class of the code.
     pub fn of(code: ErrorCode, message: impl Into<String>) -> Self {
         let class = ErrorClass::of_code(code.as_str());
         Self::new(code, class, message)
     }
 
-    /// The error for input that is not valid JSON. Used by the host, and by a server in front of it
-    /// that parses inputs.
+    /// The error for input that is not valid JSON within the limits. Used by the host, and by a
+    /// server in front of it that parses inputs.
     pub fn malformed_input(error: &JsonError) -> Self {
         Self::of(
             ErrorCode::INPUT_INVALID,
@@ -237,7 +237,7 @@ impl CallError {
         self
     }
 
-    /// Adds the next step for the person who runs the host.
+    /// Adds the next step, for the caller or the operator.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -279,7 +279,8 @@ pub fn too_much_memory(allowed: u64) -> CallError {
     )
 }
 
-/// Shortens a path into a value, since the sender chooses its keys, which may be long.
+/// Shortens the path of a part of a value to 1 KiB, since the sender chooses the keys, which may be
+/// long.
 pub fn shortened(mut path: String) -> String {
     path.truncate(path.floor_char_boundary(1024));
     path

@@ -12,8 +12,8 @@ const BUCKETS: usize = 10;
 /// The length of one part.
 const BUCKET: Duration = Duration::from_secs(1);
 
-/// The most accounts. Principals beyond this number share one account, so that memory
-/// is bounded.
+/// The most accounts in addition to the shared one. Further principals and publishers use the
+/// shared account, so that memory is bounded.
 const MOST_ACCOUNTS: usize = 4096;
 
 /// The key of the shared account, which is used beyond [`MOST_ACCOUNTS`].
@@ -103,7 +103,7 @@ impl Accounts {
         }
     }
 
-    /// Closes an account. The spent time counts until its window has passed.
+    /// Closes the two accounts of a call. Spent time counts until its window has passed.
     pub(super) fn close(&mut self, payer: Payer) {
         for key in [payer.principal, payer.publisher] {
             if let Some(account) = self.by_key.get_mut(&key) {
@@ -149,7 +149,7 @@ impl Accounts {
         account.map_or(0, |account| account.window.total(bucket))
     }
 
-    /// Opens the account of a name; beyond [`MOST_ACCOUNTS`] the shared one.
+    /// Opens the account of a key, or the shared account if [`MOST_ACCOUNTS`] accounts exist.
     fn account(&mut self, key: u64) -> u64 {
         let has_room = self.by_key.len() < MOST_ACCOUNTS;
         let key = match has_room || self.by_key.contains_key(&key) {

@@ -1,4 +1,5 @@
-//! Converts between this version's types and the host's own. Texts are moved, not copied.
+//! Converts between this version's types and the host's own types. The contents of blocks are
+//! moved, not copied.
 
 use crate::bindings::toolward::driver::types;
 use crate::invocation::DriverOutput;

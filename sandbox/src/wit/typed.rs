@@ -55,8 +55,8 @@ impl Returned {
 }
 
 impl Typed {
-    /// Creates the typed call. `None` if the function has other types, or if its result must be
-    /// shown in another form.
+    /// Creates the typed call. `None` if the function has other types, or if bytes must be written
+    /// as an array.
     pub(super) fn of(function: &Function, call: &WitCall) -> Option<Self> {
         let parameter = match &function.parameters[..] {
             [] => None,

@@ -50,8 +50,8 @@ pub(super) async fn exchange(
         let is_pooled = pooled.is_some();
         let connection = match pooled {
             Some(connection) => connection,
-            // Connecting has a separate box, which is dropped once the connection is open. A
-            // request that waits for its answer needs no room for it.
+            // The future that connects has a separate box, which is dropped once the connection is
+            // open. So a request that waits for its answer takes less memory.
             None => {
                 Box::pin(connect::open(
                     egress,

@@ -177,7 +177,8 @@ impl ApprovalRequest {
     }
 }
 
-/// JSON marks the end of each text, so two different values have different encodings.
+/// Hashes a value as JSON. JSON marks the end of each text, so two different values have different
+/// encodings.
 fn key(kind: &[u8], value: &impl Serialize) -> ApprovalKey {
     let mut hasher = blake3::Hasher::new();
     hasher.update(kind);

@@ -15,8 +15,8 @@ use crate::executor::AttemptReport;
 const PUBLISHERS_ADVICE: &str = "the tool's publisher advises: ";
 
 /// The error for a status: the driver's own code for it, or else the host's code. The publisher's
-/// text about the status is in the message and the hint, which name the publisher, and alone in the
-/// cause.
+/// text about the status is in the message and the hint, which name the publisher. The cause
+/// contains the text without this addition.
 pub(super) fn refused(
     call: &HttpCall,
     status: StatusCode,

@@ -1,4 +1,4 @@
-//! What a driver gets of its buckets, asked as it asks.
+//! Tests buckets with the requests of a driver.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -166,7 +166,7 @@ fn in_memory() -> Arc<Store> {
     Arc::new(Store::in_memory().expect("a store"))
 }
 
-/// What is in a bucket, asked of the store itself.
+/// The contents of a bucket, read from the store itself.
 fn stored(store: &Store, owner: &str, principal: &str, name: &str) -> Vec<(String, Vec<u8>)> {
     let bucket = store.bucket(owner, principal, name, Access::Read, StoreLimits::default());
     let page = bucket.list_keys(None).expect("a page");

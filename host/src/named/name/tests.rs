@@ -7,7 +7,7 @@ fn at(milliseconds: u64) -> String {
     Uuid::new_v7(time).to_string()
 }
 
-/// Noon of some day, in milliseconds.
+/// The current time of these tests, in milliseconds since 1970.
 const NOW: u64 = 1_790_000_000_000;
 const MINUTE: u64 = 60_000;
 

@@ -308,8 +308,8 @@ impl CallRecord<'_> {
         );
     }
 
-    /// Ends a call whose future was dropped, and with it the guest. Tells listeners, log and
-    /// observer.
+    /// Ends a call whose future, and with it the guest, was dropped. Reports the end to listeners,
+    /// log, events, ledger and observer.
     fn cancel(&mut self) {
         let reason = self.parties.scope.cancelled_by();
         let error = CallError::new(

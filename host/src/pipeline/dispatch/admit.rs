@@ -84,8 +84,8 @@ pub(super) async fn ready<'a>(
 }
 
 impl<'a> Ready<'a> {
-    /// Starts the attempts. The imports of this driver take over the secrets of the previous
-    /// driver's imports, which must be kept out of the result.
+    /// Starts the attempts. The imports of this driver take over the secrets and violations of the
+    /// previous driver's imports. The secrets must be kept out of the result.
     pub(super) fn begin(
         self,
         (call, covered): (&mut RoutedCall, &[String]),
@@ -220,7 +220,8 @@ fn gates(call: &RoutedCall, host: &DispatchContext<'_>) -> Path {
     (host.admission).path(tool, publisher, &call.scope.principal)
 }
 
-/// Admits a call that runs nothing, without a slot. Its clock starts now.
+/// The state of a call that has no slot. Its clock starts now. A call that is replayed never gets a
+/// slot.
 fn unadmitted(call: &RoutedCall, host: &DispatchContext<'_>, gates: Path) -> Admitted {
     let caller = call.scope.chain.caller();
     let clock = clock_of(call);

@@ -45,7 +45,7 @@ pub(super) struct Admitted {
     pub(super) rounds: u32,
     /// Set if the call resumes after questions.
     pub(super) resumption: Option<Resumption>,
-    /// What the call had consumed when it asked.
+    /// The consumption of the call before it asked and resumed.
     pub(super) spent: Spent,
     /// Values that take time to drop, and may be dropped after the reply.
     pub(super) remains: Mutex<Option<Box<dyn Send>>>,
@@ -57,8 +57,8 @@ impl Admitted {
         self.clock.deadline <= Instant::now()
     }
 
-    /// The fuel up to which a driver with these limits may run, plus the fuel that earlier drivers
-    /// consumed.
+    /// The call's total fuel at which a driver with these limits must stop: the driver's limit plus
+    /// the fuel that earlier drivers consumed, and at most the call's fuel.
     fn fuel_of(&self, limits: &CallLimits) -> u64 {
         self.fuel.min(self.earlier_fuel.saturating_add(limits.fuel))
     }
@@ -156,7 +156,7 @@ impl Attempts {
         report
     }
 
-    /// Checks the output of an attempt against its contract.
+    /// Checks the output of an attempt against its contract, or its questions against the grant.
     pub(super) async fn accept(
         &self,
         end: CallEnd,
@@ -185,7 +185,8 @@ impl Attempts {
         }
     }
 
-    /// Waits for the next attempt, if contract and error allow one. The call has no slot in the meantime.
+    /// Waits for the next attempt, if contract and error allow one. The call has no slot in the
+    /// meantime.
     pub(super) async fn retry(
         &self,
         call: &RoutedCall,
@@ -242,8 +243,7 @@ async fn in_time(executor: &dyn Executor, job: &mut Job, context: &CallContext) 
 /// How long an attempt that ends by itself may take to report after the deadline.
 const REPORT_TIME: Duration = Duration::from_secs(1);
 
-/// Waits for an attempt that ends by itself. `None` if it does not end, so that the host stops
-/// waiting.
+/// Waits for an attempt that ends by itself. Returns `None` if it does not end in time.
 async fn or_stops(
     mut attempt: BoxFuture<'_, AttemptReport>,
     clock: Clock,

@@ -44,7 +44,7 @@ impl Attempts {
         self.tell(what, fs::write(path, "changed").is_ok());
     }
 
-    /// Starts a program that would create a file.
+    /// Tries to start a program that creates a file.
     fn start(&self, what: &str, program: impl AsRef<Path>, arguments: &[&str]) {
         let mut command = Command::new(program.as_ref());
         command.args(arguments).stdin(Stdio::null());
@@ -248,7 +248,8 @@ impl Attempts {
         self.tell("connect to an abstract socket", {
             use std::os::linux::net::SocketAddrExt;
             let name = std::os::unix::net::SocketAddr::from_abstract_name(b"toolward").unwrap();
-            // Refused before the kernel looks for a listener.
+            // The confinement refuses before the kernel looks for a listener. `ConnectionRefused`
+            // means that the kernel looked, so it counts as success.
             match UnixStream::connect_addr(&name) {
                 Ok(_) => true,
                 Err(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,

@@ -129,8 +129,8 @@ pub(super) fn call_of_x32() -> Result<(), i32> {
     answer(unsafe { libc::syscall(libc::SYS_getpid | 0x4000_0000) })
 }
 
-/// Creates processes that end at once: with each of the two calls, one in a new user and network
-/// namespace and one without new namespaces.
+/// Creates processes that end at once: one in new namespaces (user and network) with each of the
+/// two system calls, and one without new namespaces.
 pub(super) fn make_processes() -> [(&'static str, bool); 3] {
     let namespaces = libc::CLONE_NEWUSER | libc::CLONE_NEWNET;
     let signal = u64::from(libc::SIGCHLD.cast_unsigned());

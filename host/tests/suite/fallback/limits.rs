@@ -10,7 +10,7 @@ use super::{FALLBACK, NEXT, failing, first, fixture, limits, outcome, request, u
 use crate::bombs;
 use crate::fixture::{Extra, Fixture, hostile_wasm};
 
-/// Lines of a contract whose changes need no approval.
+/// A rule that lets tools change `database:things` without approval.
 const CHANGES: &str =
     "[[grant]]\npublisher = \"PUBLISHER\"\nmutates = [\"database:things\"]\npreapproved = true\n";
 

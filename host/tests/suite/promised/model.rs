@@ -252,7 +252,7 @@ impl Set {
         if !both.writes && both.risk < 2 {
             return Outcome::Runs;
         }
-        // The operator's written approval.
+        // A written approval of the operator (`preapproved`) lets the call run without asking.
         let through_tools = reached.writes || reached.risk >= 2;
         let matters = |one: &&Asked| {
             own.risk >= 2 || one.writes || (through_tools && one.capability.starts_with("tool:"))

@@ -1,4 +1,5 @@
-//! Random sets: tools and drivers of two publishers, and a policy about them. The same seed makes the same set.
+//! Random sets: tools and drivers of two publishers, and a policy about them. The same seed makes
+//! the same set.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -224,7 +225,7 @@ fn driver(random: &mut Random, at: usize, tools: &[SetTool]) -> SetDriver {
             implements.push((other.id.clone(), major));
         }
     }
-    // About half have the same publisher as their contract.
+    // About three quarters have the same publisher as their contract.
     let publisher = match random.chance(55) {
         true => tools[first].publisher,
         false => random.pick(&PUBLISHERS),

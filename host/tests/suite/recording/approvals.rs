@@ -108,7 +108,7 @@ fn approvals(events: &[Event]) -> Vec<Approval> {
     approvals.collect()
 }
 
-/// Event, answer, scope, until in seconds.
+/// The event, the answer, its scope, and until when it holds (in seconds since 1970).
 type Said = (ApprovalEvent, Option<Answer>, Option<String>, Option<u64>);
 
 fn said(events: &[Event]) -> Vec<Said> {
@@ -249,7 +249,8 @@ async fn each_way_not_to_be_approved_has_its_rows() {
     }
 }
 
-/// Brings an answer that no request uses, since each request gets another verdict.
+/// An approver with an answer that a person gave earlier. Requests get the second field's verdict
+/// instead, so the answer stays unused.
 struct Brings(bool, Verdict);
 
 impl Approver for Brings {

@@ -1,5 +1,5 @@
-//! The protocol of host and broker. Once it has started, the broker accepts only components from
-//! the host, but no paths.
+//! The protocol of host and broker. After the start message, the broker accepts components and
+//! cancellations, but no paths.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -26,9 +26,9 @@ pub(super) struct Start {
     /// The program that compiles one component, and its arguments.
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,
-    /// The directory of artifacts, if they are kept.
+    /// The directory of the cache, if artifacts are cached.
     pub(super) cache: Option<OsString>,
-    /// The most bytes of artifacts there.
+    /// The most bytes of artifacts in the cache.
     pub(super) cache_limit: u64,
     pub(super) limits: CompileLimits,
     /// The most components that are compiled at once.
@@ -47,7 +47,7 @@ pub(super) enum Request {
         id: u64,
         engine: EngineHash,
         component: Digest,
-        /// The budget, if it is less than the limits.
+        /// The most that this compilation may cost, in addition to the limits.
         budget: CompileCost,
     },
     Cancel {
@@ -65,7 +65,7 @@ pub(super) enum Answer {
     },
     /// The broker can't start.
     Unusable(#[serde(deserialize_with = "cut_message")] String),
-    /// Why the cache does not keep artifacts. Hosts get the artifacts nevertheless.
+    /// Why an artifact, or all artifacts, are not cached. The host gets them nevertheless.
     NotKept(#[serde(deserialize_with = "cut_message")] String),
     /// A worker compiles the component now.
     Begun { id: u64 },
@@ -77,12 +77,12 @@ pub(super) enum Answer {
     },
 }
 
-/// The result of a compilation.
+/// Where the artifact of a compilation is.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Made {
     /// The artifact is in the cache.
     Cached,
-    /// No cache keeps the artifact, which is in the bytes of the message.
+    /// The artifact is not in the cache; it is in the bytes of the message.
     Artifact { signature: Vec<u8> },
 }
 

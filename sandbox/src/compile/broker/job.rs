@@ -41,16 +41,17 @@ struct Reply {
     body: Vec<u8>,
 }
 
-/// Why a worker was interrupted. `None` if it closed the connection or violated the protocol; then
-/// its exit status shows the reason.
+/// Why the exchange with a worker ended early. `None` if the connection failed; then the exit
+/// status of the worker shows the reason.
 type Interrupted = Option<CompileError>;
 
 /// Compiled code, and the processor time that it took.
 type Compiled = (Vec<u8>, Duration);
 
 impl Worker {
-    /// Compiles one component in a separate process, within its limits and `budget`. In any case,
-    /// the process has ended and been reaped. The first value is the processor time that it took.
+    /// Compiles one component in a separate process, within the limits and `budget`. The process
+    /// has been reaped when this returns. The first value is the processor time that was used, or
+    /// an upper bound if compiling failed.
     pub(super) fn compile(
         &self,
         layout: MemoryLayout,
@@ -168,7 +169,7 @@ fn verdict(
             CompileReason::Processor,
             format!("compiling it takes more than {cpu_seconds} s of processor time"),
         ),
-        // The broker did not send this signal; usually the kernel's out-of-memory killer did.
+        // Usually the kernel's out-of-memory killer sent this signal.
         Some(Signal::KILL) => Err(CompileError::unavailable(
             "the compiler was killed, perhaps because the machine is short of memory",
         )),
@@ -215,8 +216,7 @@ struct Running {
 }
 
 impl Running {
-    /// Sends the component and reads the whole answer, which has an artifact of at most `most`
-    /// bytes.
+    /// Sends the component and reads the whole answer, whose artifact has at most `limit` bytes.
     fn talk(
         &mut self,
         bounds: Bounds,

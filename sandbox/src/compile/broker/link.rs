@@ -17,16 +17,17 @@ use super::frame::{Answer, Made, Request};
 use super::permits::POLL_INTERVAL;
 use crate::engine::EngineHash;
 
-/// How long a broker may take until it starts to compile a component. It never gets more components
-/// than it has workers.
+/// The longest time between a request and the start of its compilation. The host has one permit for
+/// each worker, so a request waits only for workers of requests that the host has given up.
 const BEGINNING: Duration = Duration::from_secs(30);
-/// How long a broker may take for everything except compiling, which is signing and storing.
+/// The time that the broker gets in addition to the limit on compiling. It signs and stores the
+/// artifact in this time.
 const AROUND: Duration = Duration::from_secs(15);
 
 /// An answer to a request, with the bytes that belong to it.
 type Answered = (Answer, Vec<u8>);
 
-/// The connection, and the messages that arrived over it.
+/// The connection to the broker, and the state that the broker has reported.
 #[derive(Debug)]
 pub(super) struct Link {
     link: helper::Link<Sender<Answered>>,
@@ -41,10 +42,11 @@ pub(super) struct Link {
 /// The state that the broker has reported.
 #[derive(Debug)]
 struct Told {
-    /// The cache's key when this process started. The broker's signing key replaces it, once the
-    /// broker has sent that key.
+    /// The key that verifies artifacts. At first this is the public key that was read from the
+    /// cache; later it is the key that the broker has sent.
     public: Mutex<Option<PublicKey>>,
-    /// Why the cache did not keep the last artifact, if it did not.
+    /// The broker's last report that artifacts are not cached: one could not be written, or the
+    /// cache could not be opened. Never cleared.
     not_kept: Mutex<Option<String>>,
 }
 
@@ -73,7 +75,7 @@ impl Link {
         lock(&self.told.public).clone()
     }
 
-    /// Why the cache does not keep compiled artifacts, if it does not.
+    /// The broker's last report that artifacts are not cached, if any.
     pub(super) fn not_kept(&self) -> Option<String> {
         lock(&self.told.not_kept).clone()
     }

@@ -1,6 +1,6 @@
 //! Schedules compilations. A bounded number runs at once. The component of the principal with the
 //! fewest compilations comes next, so that a principal that calls all tools at once does not delay
-//! others. The queue holds each driver at most once.
+//! others.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -67,7 +67,8 @@ impl Permits {
         }
     }
 
-    /// Waits for a permit. Calls that start to wait for the same component count from then on.
+    /// Waits for a permit. The list of callers is read again while this waits, so that later calls
+    /// for the same component count, too.
     pub(super) fn take(&self, callers: &Callers, watch: &mut Watch<'_>) -> Result<Permit<'_>> {
         let mut queue = lock(&self.queue);
         let number = queue.next;

@@ -1,6 +1,6 @@
 //! The broker's own process: receives components from the host, lets a worker compile each, and
-//! signs and stores the result. A guest may take the host over after the start, so none of the
-//! host's messages is trusted.
+//! signs and stores the result. A guest may take the host over after the start, so only the start
+//! message is trusted.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -25,8 +25,9 @@ use super::job::Worker;
 use crate::engine::{EngineHash, compiling_engine};
 use crate::limiter::MemoryLayout;
 
-/// The most queued requests. A host sends at most as many requests as workers exist; more requests
-/// mean that a guest has taken it over.
+/// The most unanswered requests in addition to one for each worker. A host has one permit for each
+/// worker, but requests that it gave up may still be unanswered. A host that sends more violates
+/// the protocol.
 pub(super) const QUEUE: usize = 4;
 
 /// Serves one host as its broker, until the host disconnects. Meant for the process that
@@ -98,7 +99,7 @@ struct Queue {
     waiting: VecDeque<Task>,
     /// The unanswered requests.
     open: HashMap<u64, Arc<AtomicBool>>,
-    /// The number of compiling threads.
+    /// The number of threads that compile, or wait for a component.
     threads: usize,
     ended: bool,
 }
@@ -113,8 +114,8 @@ struct Serving {
 }
 
 impl Serving {
-    /// Creates the state of the broker. Also returns why nothing is cached, if the cache has no
-    /// room for its key.
+    /// Creates the state of the broker. If the cache can't be opened because its disk is full or
+    /// read-only, also returns this problem; then nothing is cached.
     fn new(start: Start, host: UnixStream) -> Result<(Self, Option<String>), String> {
         let engine_of = |layout| match compiling_engine(layout) {
             Ok(engine) => Ok((EngineHash::of(&engine), layout)),
@@ -155,8 +156,8 @@ impl Serving {
         }
     }
 
-    /// Compiles a component. Returns the artifact if the cache does not keep it, for example for
-    /// lack of room.
+    /// Compiles a component, unless the cache has it. Returns the artifact if the cache does not
+    /// keep it, for example for lack of room.
     fn make(&self, task: &Task, spent: &mut CompileCost) -> Result<(Made, Vec<u8>)> {
         let claim = Claim {
             component: &task.component,
@@ -293,7 +294,7 @@ impl Serving {
         }
     }
 
-    /// Ends all workers, since the host is gone.
+    /// Cancels all compilations and ends the threads.
     fn end(&self) {
         let mut queue = lock(&self.queue);
         queue.ended = true;
@@ -304,7 +305,7 @@ impl Serving {
         self.more.notify_all();
     }
 
-    /// Sends an answer. Ignores errors: if the host is gone, reading its requests fails, too.
+    /// Sends an answer. Ignores errors: if the host is gone, reading its requests ends, too.
     fn answer(&self, answer: &Answer, bytes: &[u8]) {
         let mut host = lock(&self.host);
         let _ = send(&mut *host, answer, &[bytes]);

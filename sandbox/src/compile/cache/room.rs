@@ -22,7 +22,7 @@ pub(super) struct Room<'a> {
     pub(super) artifacts: &'a Path,
     /// The artifact that was just written, which is not removed.
     pub(super) newest: &'a Path,
-    /// The names of artifacts for this engine, without their ending.
+    /// The file name of artifacts for this engine, without its ending.
     pub(super) engine: &'a str,
     /// The most bytes of all artifacts together.
     pub(super) limit: u64,

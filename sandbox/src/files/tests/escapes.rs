@@ -302,7 +302,7 @@ async fn a_name_that_shows_as_another_is_not_made() {
         assert_eq!(guest.list(".").await.expect("lists"), before);
         let entries = std::fs::read_dir(guest.host("w")).expect("lists");
         assert_eq!(entries.count(), before.len(), "nothing was made");
-        // The same path each time.
+        // The same path was refused each time, and is recorded once.
         assert_eq!(guest.recorded(), [format!("/w/{name}")]);
     }
 }

@@ -1,4 +1,5 @@
-//! Files that are not granted do not exist for the guest, or can't be changed.
+//! Files that are not granted do not exist for the guest. Files that are granted for reading can't
+//! be changed.
 
 use super::*;
 
@@ -184,7 +185,7 @@ async fn names_that_a_guest_cannot_write_are_not_shown() {
     );
 }
 
-/// A grant of `pattern` of the workspace `root`, which is `tree/name`.
+/// Grants `pattern` in the workspace `root`, whose directory is `tree/name`.
 fn grant(tree: &std::path::Path, root: &str, name: &str, pattern: &str) -> WorkspaceGrant {
     WorkspaceGrant {
         path: PathPattern::parse(pattern).expect("a pattern"),
@@ -230,7 +231,8 @@ async fn of_workspaces_nested_in_each_other_the_inner_one_decides() {
     );
     assert_eq!(guest.preopens(), ["/w", "/w/sub"]);
     assert_eq!(guest.read("sub/a.md").await, Ok("inner".to_owned()));
-    // Neither other files of the inner workspace nor files of the outer workspace below it.
+    // The guest sees neither other files of the inner workspace nor the outer workspace's own
+    // `sub`.
     assert_eq!(guest.read("sub/a.txt").await, Err(ErrorCode::NotPermitted));
     assert_eq!(guest.read("sub/c.txt").await, Err(ErrorCode::NotPermitted));
     assert_eq!(guest.list(".").await.expect("lists"), ["a.txt", "b.md"]);

@@ -216,7 +216,8 @@ async fn opening_follows_its_flags() {
     assert_eq!(guest.content("w/a.txt"), "");
 }
 
-/// A component that requests its directories, and checks that the first is the same as itself.
+/// A component that requests its directories. It returns 100 if it has none, and otherwise whether
+/// the first directory is the same object as itself.
 const COMPONENT: &str = r#"
 (component
   (import "wasi:filesystem/types@0.2.0" (instance $types

@@ -17,7 +17,7 @@ use crate::limiter::Limiter;
 use crate::result::LogRecord;
 use crate::violations::EndsCall;
 
-/// An attempt that is granted the bucket `own` alone.
+/// An attempt with a grant for only the bucket `own`.
 struct Attempt {
     imports: OnlyOwn,
     table: ResourceTable,
@@ -142,8 +142,8 @@ async fn open_buckets_count_among_the_handles_until_they_are_dropped() {
     attempt.view().open(own()).await.expect("opens");
 }
 
-/// Opens the bucket `own` and sets `key` in it. Returns 0, or 100 plus the number of the error's
-/// case if opening failed.
+/// Opens the bucket `own` and sets `key` in it. Returns 0, or 1 if setting failed. If opening
+/// failed, returns 100 plus the number of the error's case.
 const GUEST: &str = r#"(component
   (import "wasi:keyvalue/store@0.2.0-draft" (instance $store
     (export "bucket" (type $bucket (sub resource)))

@@ -37,7 +37,7 @@ pub(super) fn typed() -> impl Strategy<Value = (Arc<Type>, Val)> {
     })
 }
 
-/// A named type for each of some names, and its value.
+/// Named types, and a value of each.
 pub(super) fn fields() -> impl Strategy<Value = (Vec<(String, Arc<Type>)>, Vec<Val>)> {
     named(types().boxed()).prop_flat_map(|fields| {
         let values: Vec<_> = fields.iter().map(|(_, ty)| values(ty)).collect();
