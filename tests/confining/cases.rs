@@ -1,8 +1,8 @@
-//! The system calls that a server must execute, and their arguments.
+//! The system calls that a traced process is made to execute, with their arguments.
 //!
 //! A call without its own case gets -1 for each argument: no file, process or address, and no flags
-//! that the kernel knows. A call that would affect the whole machine is then refused by the kernel
-//! with another error than the filter's, so the filter's answer can be told apart.
+//! that the kernel knows. The kernel then refuses a call that would affect the whole machine, with
+//! an error that differs from the filter's.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,14 +18,13 @@ pub(super) const NEWEST: u64 = 470;
 pub(super) const X32: u64 = 0x4000_0000;
 
 /// Calls that are not made. One takes the registers from the stack, two end the thread and the
-/// process, and two are the kernel's own calls for probes, for which no filter is asked.
+/// process, and two are the kernel's own calls for probes, which no filter sees.
 pub(super) const LEFT_OUT: [u64; 5] = [15, 60, 231, 335, 336];
 
 const NONE: u64 = u64::MAX;
 /// `AT_FDCWD`.
 const HERE: u64 = (-100_i64).cast_unsigned();
 
-/// One call.
 pub(super) struct Case {
     pub(super) number: u64,
     /// Describes its arguments; empty if they are all -1.
@@ -42,7 +41,7 @@ pub(super) fn names() -> BTreeMap<u64, &'static str> {
         .collect()
 }
 
-/// Data in the memory of the process to which arguments point.
+/// Data to which arguments point, in the memory of the process.
 pub(super) struct Addresses {
     /// A file that the process must not change.
     file: u64,
@@ -66,16 +65,16 @@ pub(super) struct Addresses {
     open: u64,
     /// A file that the process must not change, open for reading; missing if it can't be opened.
     outside: u64,
-    /// Its `/proc/self/pagemap`, if that is open.
+    /// The process's own `/proc/self/pagemap`; missing if it is not open.
     page_map: u64,
     neighbour: u64,
     itself: u64,
-    /// The group of these files, to which their owner may give them.
+    /// The group of `file`, which the file's owner may set.
     group: u64,
 }
 
 impl Addresses {
-    /// Writes all of it to the process.
+    /// Writes the data to the memory of the process.
     pub(super) fn write(process: &Tracee, itself: u32, scene: &Scene) -> Self {
         const MMAP: u64 = 9;
         const OPENAT: u64 = 257;

@@ -1,4 +1,4 @@
-//! A process executes every system call. The answers must equal those of the table in the
+//! Makes a process execute every system call. The answers must equal those of the table in the
 //! repository, and nothing forbidden may have happened.
 
 use serde_json::json;
@@ -10,7 +10,7 @@ use super::table::{self, NOT_TRIED, Outcome};
 use super::tracee::{Answer, Tracee};
 use super::{may_trace, skipped};
 
-/// The number of calls of x32, and one call that it does not have.
+/// All numbers of x32 calls are smaller than this one, which is tried as well.
 const OF_X32: u64 = 548;
 
 const EPERM: i64 = -1;
@@ -77,7 +77,8 @@ fn outcomes(user: User) -> Vec<Outcome> {
     found
 }
 
-/// The 32-bit calls have other numbers, but the same kernel code.
+/// Asserts that a 32-bit `chmod` is refused. The 32-bit calls have other numbers, but the same
+/// kernel code.
 fn chmod_of_32_bits(tracee: &Tracee, scene: &Scene) {
     const CHMOD: u64 = 15;
     match tracee.call_of_32_bits(CHMOD, [path_for_32_bits(tracee, scene), 0o777, 0]) {
@@ -86,7 +87,7 @@ fn chmod_of_32_bits(tracee: &Tracee, scene: &Scene) {
     }
 }
 
-/// The server still does its work.
+/// Asserts that the server still does its work.
 fn works(server: &mut Server) {
     let answer = server.call("text.stats", &json!({"text": "One two."}));
     assert_eq!(answer["isError"], false, "{answer}");

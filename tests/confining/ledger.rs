@@ -51,7 +51,7 @@ fn a_process_that_was_taken_over_can_neither_read_nor_change_the_ledger() {
         panic!("no memory: {memory:?}");
     };
     let (first, second) = (memory.cast_unsigned(), memory.cast_unsigned() + 0x2000);
-    // A file that it may write and that could replace the ledger's.
+    // A file that the server may write, and that could replace a file of the ledger.
     let own = scene.path("notes/kept");
     tracee.write(second, &text(&own));
     let kept = tracee.call(OPENAT, [HERE, second, 2, 0, 0, 0]);

@@ -23,11 +23,11 @@ mod working;
 
 use std::io::Write as _;
 
-/// Leaves out tests that trace a process, on machines that forbid tracing.
+/// The variable that leaves out tests that trace a process, for machines that forbid tracing.
 const SKIP: &str = "TOOLWARD_TEST_WITHOUT_PTRACE";
 
-/// Whether processes can be traced. If tracing is forbidden, the tests fail unless that variable is
-/// set.
+/// Whether the tests trace processes: unless [`SKIP`] is set, they do, and fail if tracing is
+/// forbidden.
 fn may_trace() -> bool {
     if std::env::var_os(SKIP).is_some() {
         skipped(&format!("{SKIP} is set: no process is traced"));

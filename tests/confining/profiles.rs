@@ -9,7 +9,7 @@ use super::scene::{Scene, User};
 use super::table;
 use super::tracee::Tracee;
 
-/// Calls that would start a process, or replace this one by another program.
+/// Calls that would start a process. Those in [`EXECUTING`] would replace the process by a program.
 const STARTING: [(u64, &str); 3] = [(56, "a process"), (57, ""), (58, "")];
 const EXECUTING: [(u64, &str); 2] = [(59, "a program"), (322, "a program")];
 
@@ -37,7 +37,7 @@ impl Probe {
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        // At the end of the pipe the probe ends, after any process that it started.
+        // At the end of the pipe the probe ends any process that it started, and then itself.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }

@@ -88,8 +88,8 @@ pub(super) fn set_registers(thread: Thread, registers: &Registers) -> Result<()>
     answer(unsafe { libc::ptrace(libc::PTRACE_SETREGS, thread, 0_usize, place) })
 }
 
-/// Returns an event of a thread that this thread traces, if there is one: of `thread`, or of any
-/// thread for -1. Fails if no thread is traced.
+/// Returns the next event of `thread`, or of any traced thread if `thread` is -1; `None` without a
+/// new event. Fails if the calling thread traces no such thread.
 pub(super) fn event(thread: Thread) -> Result<Option<(Thread, Event)>> {
     let mut status = 0;
     let flags = libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;

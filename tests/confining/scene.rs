@@ -48,7 +48,7 @@ pub(super) fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// Returns the command, which is built now so that it is never outdated.
+/// Returns the command's path. The first use builds the command, so it is never outdated.
 fn toolward() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -61,7 +61,8 @@ fn toolward() -> &'static Path {
         };
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo);
-        // What a build script sees of another package makes it run again, and all that depends on it compile again.
+        // A build script that sees another package's variables would run again, and everything that
+        // depends on its package would be compiled again.
         for (name, _) in std::env::vars_os() {
             let shown = name.to_string_lossy();
             if shown.starts_with("CARGO_PKG_") || shown.starts_with("CARGO_MANIFEST_") {
@@ -167,7 +168,6 @@ impl Scene {
             .current_dir(self.directory.path())
             .env_clear()
             .env("HOME", self.path("home"))
-            // Processes that it starts end with it.
             .process_group(0);
         if let Some(number) = self.user.number() {
             command.uid(number).gid(number);

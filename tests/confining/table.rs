@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// Writes the table again, for a person to review.
+/// The variable with which the table is written again, for a person to review.
 const WRITE: &str = "TOOLWARD_TEST_WRITE_CALLS";
 
 /// The columns, in this order.
@@ -17,7 +17,7 @@ pub(super) const NOT_TRIED: &str = "-";
 /// A call, and its outcome.
 pub(super) type Outcome = (String, &'static str);
 
-/// The call of a line.
+/// Formats the call of a line.
 pub(super) fn call(number: u64, name: &str, what: &str) -> String {
     format!("{number:>3} {name:<24} {what:<40}")
 }
@@ -40,7 +40,8 @@ fn read() -> Vec<(String, Vec<String>)> {
     split.collect()
 }
 
-/// Asserts that a column equals the table's. Prints the lines that differ instead of both tables.
+/// Asserts that a column equals the table's, and otherwise shows the lines that differ. If
+/// [`WRITE`] is set, writes the column first.
 #[track_caller]
 pub(super) fn same(profile: &str, found: &[Outcome]) {
     let column = PROFILES.iter().position(|each| *each == profile).unwrap();

@@ -99,7 +99,7 @@ impl Tracee {
     fn step(&self, mut registers: Registers, site: u64, number: u64) -> Option<Answer> {
         registers.rip = site;
         registers.rax = number;
-        // No interrupted call may be repeated.
+        // The kernel must not repeat an interrupted call.
         registers.orig_rax = u64::MAX;
         ptrace::set_registers(self.process, &registers).unwrap();
         ptrace::step(self.process).unwrap();
@@ -139,8 +139,8 @@ impl Tracee {
     }
 }
 
-/// Starts to trace a thread. Returns `false` if it has ended, or is traced already, like a new
-/// thread of a traced one. If tracing is forbidden, the test can't show anything.
+/// Starts to trace a thread. Returns `false` if the thread has ended, or is traced already, like a
+/// new thread of a traced one. Panics if tracing is forbidden.
 pub(super) fn seize(thread: Thread, options: usize) -> bool {
     let Err(error) = ptrace::seize(thread, options) else {
         return true;
@@ -155,7 +155,7 @@ pub(super) fn seize(thread: Thread, options: usize) -> bool {
     }
 }
 
-/// Whether this process traces the thread.
+/// Whether a process traces the thread.
 fn is_traced(thread: Thread) -> bool {
     let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
     let mut lines = status.lines();

@@ -1,5 +1,5 @@
-//! Calls each example over `toolward serve`. Under the filter it must do the same as without, and
-//! no call may be refused that the server could have needed.
+//! Calls each example over `toolward serve`. Its results must be the same with and without the
+//! filter, and no call may be refused except those in [`EXPECTED`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -99,7 +99,7 @@ struct Refused {
 }
 
 /// Watches all threads of a process until it ends, and returns the refused calls. It runs on a
-/// separate thread, since it waits for any thread that its own thread traces.
+/// separate thread, since it gets the events of all threads that its own thread traces.
 fn refusals(process: Thread) -> BTreeMap<u64, Refused> {
     const REFUSED: [i64; 2] = [-libc::EPERM as i64, -libc::ENOSYS as i64];
     let mut refused: BTreeMap<u64, Refused> = BTreeMap::new();
@@ -135,7 +135,7 @@ fn refusals(process: Thread) -> BTreeMap<u64, Refused> {
     }
 }
 
-/// Lets a thread run to its next call. If it has ended in the meantime, that is reported elsewhere.
+/// Lets a thread run to its next call. A thread that has ended in the meantime has its own event.
 fn go_on(thread: Thread, signal: i32) {
     if let Err(error) = ptrace::to_next_call(thread, signal) {
         assert_eq!(error.raw_os_error(), Some(libc::ESRCH), "{error}");

@@ -1,10 +1,10 @@
-//! Processor time is shared by principal: while one principal runs as many endless loops as it may,
-//! another's calls take about as long as with one loop for each core.
+//! Processor time is shared by principal: while one principal runs many endless loops, another's
+//! calls take at most three times as long as with one loop for each core.
 //!
-//! One loop for each core keeps the machine as busy as many loops. The stricter promise, at most
-//! three times as long as alone, needs an otherwise idle machine. `cargo xtask long` checks it.
+//! One loop for each core keeps the machine as busy as many loops. `cargo xtask long` checks the
+//! stricter promise, at most three times as long as alone, which needs an otherwise idle machine.
 //!
-//! It is a separate program, since tests that measure time must not run next to others.
+//! These tests are a separate program, since tests that measure time must not run next to others.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,
@@ -42,11 +42,11 @@ const ROUNDS: usize = 5;
 /// How many times as long a neighbour's calls may take at most, at the 99th percentile.
 const MAX_SLOWDOWN: f64 = 3.0;
 
-/// Other work on the machine may spoil a try.
+/// How often a test is tried, since other work on the machine may spoil a try.
 const TRIES: usize = 5;
 
-/// Without turns, at least 16 times as many loops run before each slice of a call. Other work on
-/// the machine can't explain that, so such a try is not repeated.
+/// A slowdown that only missing turns explain: without turns, at least 16 times as many loops run
+/// before each slice of a call. Such a try is not repeated.
 const HOPELESS_SLOWDOWN: f64 = 12.0;
 
 /// Counts guests that have started.
@@ -60,7 +60,7 @@ impl Observer for Begun {
 }
 
 /// `a.tool` may call `b.tool`. Neither time nor fuel ends a call, and only the principals' shares
-/// hold one up.
+/// delay a call.
 fn host() -> (Bundle, Host) {
     let bundle = Bundle::of(
         "a.tool",
@@ -100,9 +100,9 @@ async fn modest(host: &Host, times: u64) -> (Duration, u64) {
     (took, reply.metadata.fuel)
 }
 
-/// Waits between its calls as long as each call took. A principal that computes all the time gets
-/// no more than its equal share of a single core, so it would not be a neighbour that asks for
-/// less.
+/// Makes calls, and pauses after each as long as the call took. A principal that computes all the
+/// time gets only its equal share of a core, so it would not be a neighbour that needs less than
+/// its share.
 async fn calls(host: &Host, times: u64, took: &mut Vec<Duration>) {
     for _ in 0..CALLS {
         let (time, _) = modest(host, times).await;
@@ -158,8 +158,8 @@ async fn calls_beside(
     }
 }
 
-/// Returns how many times as long a neighbour's calls take while the greedy principal makes as many
-/// calls as it may, compared with a few calls. Both take turns, so that other work of the machine
+/// Returns how many times as long a neighbour's calls take while the greedy principal makes many
+/// calls, compared with few calls. Both measurements take turns, so that other work of the machine
 /// affects them equally.
 async fn slowdown(host: &Host, greedy: &Value) -> f64 {
     assert_eq!(host.prepare().await.len(), 0);
@@ -175,7 +175,7 @@ async fn slowdown(host: &Host, greedy: &Value) -> f64 {
     p99(&mut beside_many) / p99(&mut beside_few)
 }
 
-/// Runs as a server does, with one worker more than guests at once.
+/// Runs as a server does, with one more worker than guests that run at once.
 fn is_fair(greedy: &Value) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores() + 1)

@@ -29,7 +29,7 @@ impl Approver for Once {
     }
 }
 
-/// `a.caller` may call `r.reader`, and `w00.writer` to `w21.writer`, which write.
+/// `a.caller` may call `r.reader` and the writing tools `w00.writer` to `w21.writer`.
 fn many_writers(notes: &std::path::Path, person: &Once) -> (Bundle, Host) {
     let writers: Vec<String> = (0..22).map(|n| format!("w{n:02}.writer")).collect();
     let called = writers.join(", ");

@@ -1,4 +1,5 @@
-//! Buckets of other principals and publishers, and a tool's own buckets beyond its grant or limit.
+//! Attempts to reach buckets of other principals or publishers, and to exceed the grant or limit of
+//! a tool's own buckets.
 
 use serde_json::{Value, json};
 use toolward_host::{Host, LOCAL, Limits, Request};
@@ -11,7 +12,7 @@ use crate::world::{Bundle, Guest, call, error};
 const TOOL: &str = "hostile.buckets";
 const THEIRS: &str = "what others keep";
 
-/// A tool that declares `counters`, and a store with other data as well.
+/// A tool that declares `counters`, and a store that also has other data.
 struct World {
     store: Store,
     host: Host,
@@ -80,7 +81,7 @@ impl World {
         reply.result.unwrap().structured["value"].clone()
     }
 
-    /// Asserts that the data of others is complete, and that nothing else was added.
+    /// Asserts that the other buckets still have their data, and have no key `new`.
     fn assert_untouched(&self) {
         let own = self.bundle.publisher();
         for (owner, principal, name) in [
@@ -155,7 +156,7 @@ async fn a_bucket_of_the_same_name_of_another_publisher_or_principal_is_another(
     }
     world.assert_untouched();
 
-    // A caller with another name finds that principal's bucket, and no third one's.
+    // A call by `ann` writes to the bucket of `ann`, and to no other principal's bucket.
     let own = world.bundle.publisher();
     let set = json!({"do": "kv", "op": "set", "bucket": "counters", "key": "new", "text": "ann's"});
     let request = Request::with_value(TOOL, set).principal("ann");

@@ -8,8 +8,9 @@ use crate::world::{CACHE_VARIABLE, cache};
 /// Set in the child.
 const CHILD: &str = "TOOLWARD_HOSTILE_CHILD";
 
-/// Runs `measured` in a child, which is this test again, alone. Returns the child's output, or
-/// `None` in the child itself. `test` is its path: `module_path!()` with the function's name.
+/// Runs this test again, alone, in a child process, which calls `measured`. Returns the child's
+/// output, or `None` in the child itself. `test` is the test's path: `module_path!()` with the
+/// function's name.
 pub(crate) fn run(test: &str, measured: impl FnOnce()) -> Option<String> {
     if std::env::var_os(CHILD).is_some() {
         measured();

@@ -16,7 +16,7 @@ fn with_module(wat: &str, times: u32) -> Bundle {
     limited_with_module(wat, times, "")
 }
 
-/// The same, with `limits` in its DRIVER.md.
+/// Does the same as [`with_module`], with `limits` in DRIVER.md.
 pub(crate) fn limited_with_module(wat: &str, times: u32, limits: &str) -> Bundle {
     let mut wasm = std::fs::read(Guest::Plain.wasm()).unwrap();
     let module = wat::parse_str(wat).unwrap();
@@ -24,7 +24,7 @@ pub(crate) fn limited_with_module(wat: &str, times: u32, limits: &str) -> Bundle
     section(&mut wasm, 1, &module);
     let mut instances = leb(times);
     for _ in 0..times {
-        // Instantiate, that module, without arguments.
+        // Instantiates that module without arguments.
         instances.push(0);
         instances.extend(leb(index));
         instances.push(0);
@@ -36,7 +36,7 @@ pub(crate) fn limited_with_module(wat: &str, times: u32, limits: &str) -> Bundle
     bundle
 }
 
-/// How many core modules the component has: sections with the number 1.
+/// Returns the number of core modules in the component: its sections with the number 1.
 fn core_modules(wasm: &[u8]) -> u32 {
     let (mut at, mut found) = (8, 0);
     while at < wasm.len() {
@@ -150,7 +150,7 @@ async fn a_component_with_too_many_or_too_large_parts_is_not_run() {
     }
 }
 
-/// A guest whose language turns the refusal into an exception, and continues.
+/// Some languages turn refused memory into an exception, which the guest may catch.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_that_was_refused_memory_and_goes_on_is_told_of_whatever_its_end() {
     let grows = "(module (memory 1) (func $f (drop (memory.grow (i32.const 60000)))) (start $f))";
@@ -174,7 +174,7 @@ async fn a_guest_that_was_refused_memory_and_goes_on_is_told_of_whatever_its_end
         );
         assert_eq!(ended.hint, own.hint, "{what}");
     }
-    // The reason that ended it comes first.
+    // The timeout ended the call, so its code and hint come first.
     let request = Request::with_value(TOOL, json!({"do": "loop"}));
     let request = request.timeout(Duration::from_millis(200));
     let late = host.call(request).await.result.unwrap_err();
@@ -185,7 +185,7 @@ async fn a_guest_that_was_refused_memory_and_goes_on_is_told_of_whatever_its_end
         hint.contains("limit `memory_bytes`") && hint.contains("`limits.memory_mib`"),
         "{hint}"
     );
-    // A call that succeeded is not changed.
+    // A successful call keeps its result.
     assert_eq!(
         value(&host, TOOL, json!({"do": "echo", "value": 7})).await,
         json!(7)

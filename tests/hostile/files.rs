@@ -1,5 +1,5 @@
-//! Attempts to leave a workspace, or to exceed a grant within one. Only the host's file system
-//! afterwards counts.
+//! Attempts to leave a workspace, or to exceed a grant within one. The tests compare the host's
+//! file system afterwards.
 
 mod grants;
 mod links;
@@ -57,7 +57,7 @@ impl Disk {
         self.granting(&[], &["/notes"], "", Limits::default())
     }
 
-    /// Grants what a tool declares.
+    /// Declares these paths in a contract, and grants them.
     fn granting(
         &self,
         read: &[&str],
@@ -83,7 +83,7 @@ impl Disk {
     }
 }
 
-/// Returns lines of a contract.
+/// Returns the lines of a contract that declare these paths.
 fn declaring(read: &[&str], write: &[&str]) -> String {
     let mut lines = format!("requires:\n  workspace: {}\n", json!(read));
     if !write.is_empty() {

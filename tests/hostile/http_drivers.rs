@@ -1,5 +1,5 @@
-//! Drivers of `kind: http` (AIP-31) with a real https server: the requests that arrive there, and
-//! that no input, secret or answer can abuse them.
+//! Drivers of `kind: http` (AIP-31) with a real https server. The tests check the requests that
+//! arrive there, and that no input, secret or answer can misuse these drivers.
 
 mod asked;
 mod fallback;
@@ -146,7 +146,7 @@ impl Terms {
         let host = bundle.builder(&policy);
         let host = host.transport(vault.transport()).secrets(sources);
         let host = host.limits(self.limits);
-        // As in one installation, all hosts here make the same keys for ids of callers.
+        // All hosts here derive the same keys from callers' ids, as hosts of one installation do.
         let state = SharedState::keyed([7; 32]);
         let host = host.shared_state(&state).build();
         Service {
@@ -190,7 +190,7 @@ impl Service {
     }
 }
 
-/// A request as a server reads it.
+/// A received request.
 struct Sent {
     method: String,
     target: String,

@@ -26,7 +26,8 @@ fn plain(limits: Limits) -> (Bundle, Host) {
     (bundle, host)
 }
 
-/// Returns the code and the limit of an error, after asserting that the error has all its parts.
+/// Returns the code and the limit of an error, after asserting that it has a limit that was
+/// reached, and a hint.
 pub(crate) fn hit(error: &CallError) -> (&str, &'static str) {
     let hit = error
         .limit
@@ -125,7 +126,7 @@ async fn a_huge_string_for_any_import_ends_the_call_and_a_long_one_is_refused() 
                 ("toolward:limit_exceeded", "host_call_bytes"),
                 "{import}"
             ),
-            // No path can be this long, and the guest's own library reports that.
+            // The guest's own library refuses a path of this length.
             Ok(output) => assert!(import == "path", "{import}: {}", output.structured),
         }
         let long = json!({"do": "large-import", "name": import, "n": 100_000});
@@ -256,7 +257,7 @@ async fn an_input_that_is_too_large_too_deep_or_not_strict_never_reaches_the_dri
         "{\"do\":\"echo\",\"do\":\"trap\"}".to_owned(),
         "{\"do\":\"echo\",\"value\":{\"a\":1,\"\\u0061\":2}}".to_owned(),
         "{\"do\":\"echo\"} {}".to_owned(),
-        // 2^60 + 1: half of all programs would parse another number.
+        // 2^60 + 1: a program that reads numbers as `f64` would get another number.
         "{\"do\":\"echo\",\"value\":1152921504606846977}".to_owned(),
     ] {
         let started = Instant::now();

@@ -1,5 +1,5 @@
-//! Drivers that try to escape, run by the host. Each test asserts what did not happen: no file was
-//! read or written, no packet reached a listener, no neighbour had to wait. The drivers are in
+//! Drivers that try to escape, run by the host. Each test asserts what did not happen: for example,
+//! no file was read, no packet reached a listener, no neighbour had to wait. The drivers are in
 //! `tests/guests`; build them with `cargo xtask guests`.
 #![expect(
     clippy::indexing_slicing,

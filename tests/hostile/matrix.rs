@@ -1,6 +1,6 @@
-//! Every capability, declared or not, and allowed by policy or not. If it is both declared and
-//! allowed, it works. If it is only declared, the tool is blocked. If it is not declared, the guest
-//! is refused, whatever the policy allows.
+//! Tests every capability in four cases: declared or not, and allowed by the policy or not. A
+//! capability that is declared and allowed works. If it is only declared, the tool is blocked. If
+//! it is not declared, the guest is refused, whatever the policy allows.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,19 +24,19 @@ struct Row {
     guest: Guest,
     /// Lines of the contract. `HOST` stands for the server in all texts of this struct.
     declared: &'static str,
-    /// Lines of a contract without it. A driver may import an interface only if its contract
-    /// declares something of it.
+    /// Lines of a contract that does not declare the capability. A driver may import an interface
+    /// only if its contract declares something of that interface.
     otherwise: &'static str,
     /// Lines of a grant.
     allowed: &'static str,
-    /// Lines of a grant that every case has.
+    /// Lines of the grant in every case.
     base: &'static str,
-    /// Its name in a denial.
+    /// The capability's name in a denial.
     capability: &'static str,
     attempt: fn(&Server) -> Value,
-    /// Whether it happened, judged by the state afterwards and the reply.
+    /// Whether the attempt succeeded, judged by the state afterwards and the reply.
     happened: fn(&Place, &Value) -> bool,
-    /// What is recorded of an attempt; `None` where a guest finds nothing to try.
+    /// The kind of the violation that is recorded; `None` if the guest finds nothing to try.
     recorded: Option<&'static str>,
 }
 
@@ -330,7 +330,7 @@ async fn what_is_declared_and_allowed_works_and_nothing_else_does() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_to_read_gives_no_right_to_write_and_none_declared_is_taken_along() {
-    // It declares writing but may only read, so it is blocked as a whole.
+    // The tool declares writing but is granted only reading, so it is blocked as a whole.
     for row in rows().iter().filter(|row| {
         row.declared.starts_with("mutates: [\"network")
             || row.declared.starts_with("mutates: [\"workspace")
@@ -387,7 +387,7 @@ async fn questions_are_asked_only_where_that_is_declared_and_allowed() {
             assert!(error.message.contains("user:form"), "{what}: {error:?}");
             continue;
         }
-        // This caller has no person, and only the reason differs.
+        // This caller has no person to ask, so the code is the same. Only the violations differ.
         assert_eq!(
             error.code.as_str(),
             "input_unavailable",

@@ -1,6 +1,7 @@
-//! Guests that request as much as possible from each interface of the host. The resident memory of
-//! their process is measured: it must stay within the call's memory limit while they run, and must
-//! be freed afterwards. The progress reports of each guest show that it was stopped before its end.
+//! Guests that request as much as possible from the host's interfaces. The tests measure the
+//! resident memory of their process: while a guest runs, it may exceed the call's memory limit only
+//! slightly, and afterwards it must be freed. The progress reports of an endless guest show that a
+//! limit stopped it.
 
 mod crowd;
 mod instances;
@@ -53,7 +54,7 @@ struct Yard {
 
 /// A host of `guest`, with `limits` in its DRIVER.md.
 fn yard(guest: Guest, limits: &str) -> Yard {
-    // Many header fields, and an endless body.
+    // Answers with many header fields, and with a body that is never complete.
     let server = Server::start(|_| {
         let fields: String = (0..90)
             .map(|n| format!("x-{n}: {}\r\n", "v".repeat(500)))
@@ -116,14 +117,14 @@ fn yard(guest: Guest, limits: &str) -> Yard {
     }
 }
 
-/// Calls the tool until a limit ends it, and checks what the process had resident.
+/// Calls the tool until a limit ends the call, and checks the resident memory of the process.
 async fn hoards(guest: Guest, what: &str, name: &str) {
     for (limits, memory) in [("", 64 * MIB), (MOST, 256 * MIB)] {
         hoards_in(yard(guest, limits), what, name, memory).await;
     }
 }
 
-/// The same in `yard`, with the memory limit `memory`.
+/// Does the same in `yard`, with the memory limit `memory`.
 async fn hoards_in(yard: Yard, what: &str, name: &str, memory: u64) {
     let input = |n: u64| json!({"do": what, "name": name, "n": n, "value": yard.url});
     // Everything that is compiled, opened or cached once exists before the measurement.
@@ -155,7 +156,7 @@ async fn hoards_in(yard: Yard, what: &str, name: &str, memory: u64) {
     );
 }
 
-/// Returns the limit that ended a call.
+/// Asserts that an expected limit ended the call, and describes the limit.
 fn told(error: &CallError) -> String {
     let (code, limit) = hit(error);
     assert!(
@@ -246,7 +247,7 @@ async fn ends(input: Value, limits: &str, memory: u64) -> toolward_host::Reply {
     reply
 }
 
-/// Only the latest reports and the shortest messages are stored, and the guest continues.
+/// The host does not store every report, so the guest is not stopped.
 #[test]
 fn reports_of_progress() {
     alone(concat!(module_path!(), "::reports_of_progress"), || async {

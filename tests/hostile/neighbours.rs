@@ -1,5 +1,5 @@
-//! While drivers misbehave in every way, a neighbour's calls take their normal time. Afterwards the
-//! process is in its original state.
+//! While drivers misbehave in many ways, a neighbour's calls are not held up. Afterwards the
+//! process has no more threads and files than before, and little more memory.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,8 +13,8 @@ use crate::child;
 use crate::server::{Server, to_loopback};
 use crate::world::{Bundle, Guest, policy_of, value};
 
-/// Far more than a neighbour's call takes on a busy machine. `fair.rs` measures the exact effect of
-/// such calls.
+/// Far more than a neighbour's call takes on a busy machine. `tests/fair` measures how much such
+/// calls slow a neighbour down.
 const NORMAL: Duration = Duration::from_secs(20);
 
 /// The kernel's figures for this process.
@@ -61,7 +61,7 @@ fn neighbours_notice_nothing_and_the_process_is_as_it_was() {
             .unwrap();
         runtime.block_on(measured());
     });
-    // No output of a guest is on the host's own streams.
+    // No output of a guest may appear on the host's own streams.
     let printed = printed.unwrap_or_default();
     assert!(!printed.contains("xxxxxxxx"), "{printed}");
 }
@@ -130,7 +130,7 @@ fn yard() -> Yard {
     }
 }
 
-/// Every way to misbehave, by tool and input.
+/// Returns the ways to misbehave, by tool and input.
 fn behaviours(silent: &Server) -> Vec<(&'static str, Value)> {
     let url = format!("http://api.test:{}/", silent.port());
     let plain = [
@@ -178,7 +178,7 @@ fn behaviours(silent: &Server) -> Vec<(&'static str, Value)> {
     plain.chain(net).collect()
 }
 
-/// Calls that only the clock ends. The other calls have all the time that they need.
+/// Calls that never end by themselves, so each gets a short timeout.
 const ENDLESS: [&str; 10] = [
     "loop",
     "loop-host-call",
@@ -192,7 +192,7 @@ const ENDLESS: [&str; 10] = [
     "http-parallel",
 ];
 
-/// Runs all of them at once, with a neighbour's calls in the same time. Returns how long the
+/// Runs all behaviours at once, and calls a neighbour in the same time. Returns how long the
 /// neighbour's calls took.
 async fn round(yard: &Yard) -> Vec<Duration> {
     let bad: Vec<_> = behaviours(&yard.silent)
@@ -243,7 +243,8 @@ async fn round(yard: &Yard) -> Vec<Duration> {
 async fn measured() {
     let yard = yard();
     assert_eq!(yard.host.prepare().await.len(), 0);
-    // Makes everything that is made once: pools, threads, arenas of allocators.
+    // The first round creates everything that is created once: pools, threads, arenas of
+    // allocators.
     round(&yard).await;
     let before = settled(|_| true).await;
     for _ in 0..2 {
@@ -254,7 +255,8 @@ async fn measured() {
     assert!(after.is_back_at(&before), "{before:?}, then {after:?}");
 }
 
-/// Waits for a limited time until the process is quiet and `done` holds.
+/// Waits a second, and then until `done` holds, for at most half a minute. Returns the figures
+/// after that.
 async fn settled(done: impl Fn(&Process) -> bool) -> Process {
     tokio::time::sleep(Duration::from_millis(1000)).await;
     for _ in 0..300 {

@@ -80,7 +80,7 @@ async fn a_flood_of_calls_ends_at_the_roots_limit_however_it_fans_out() {
         json!({"do": "call-tool", "tool": "b.tool", "input": leaf, "times": 30}),
     )
     .await;
-    // 64 calls in total, at all levels. The last calls get an error.
+    // At most 64 calls, at all levels together. Further calls get an error.
     let text = got.to_string();
     assert!(text.contains("rate_limited"), "{text}");
 }
@@ -149,7 +149,7 @@ async fn a_guest_that_grows_its_memory_after_a_long_call_gets_no_fuel_back() {
         let nest = json!({"do": "nest", "chain": chain, "last": {"do": "echo", "value": 1}});
         let fuel = spent(json!([nest])).await;
         assert!(fuel > before, "{fuel} at {depth} levels, {before} at fewer");
-        // The time of a turn starts at the first call of the host.
+        // The guest's first call to the host starts the time of its turn.
         let more = spent(json!([{"do": "progress", "n": 1}, nest])).await;
         assert!(more > fuel, "{more} at {depth} levels, {fuel} for less");
         before = fuel;
@@ -192,7 +192,7 @@ async fn callers_that_wait_for_each_others_slots_all_end() {
     });
     let started = Instant::now();
     for task in calls.collect::<Vec<_>>() {
-        // Each call ends well or gets a retry-after. None hangs.
+        // No call hangs or is rejected.
         task.await.unwrap().result.unwrap();
     }
     assert!(started.elapsed() < Duration::from_secs(60));
@@ -229,7 +229,7 @@ impl Approver for Person {
     }
 }
 
-/// `reader.tool` declares no change and calls `writer.tool`, which does.
+/// `reader.tool` declares no change, but calls `writer.tool`, which declares one.
 fn laundering(notes: &std::path::Path, person: Person) -> (Bundle, Host) {
     let bundle = Bundle::of(
         "reader.tool",
@@ -308,7 +308,7 @@ async fn nobody_to_ask_means_no() {
     assert!(!notes.path().join("x").exists());
 }
 
-/// Two tools may write to the workspace, but the driver of the first requests little.
+/// Two tools may write to the workspace. The driver of the first has a low limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_called_tool_writes_no_more_than_its_root_may() {
     let notes = tempfile::tempdir().unwrap();
@@ -378,7 +378,7 @@ async fn an_alias_hides_no_writing_tool_from_whoever_approves() {
     assert!(!notes.path().join("laundered").exists());
     assert!(person.asked.lock().unwrap().is_empty());
 
-    // A caller outside may use it, and the person is asked about the tool itself.
+    // An outside caller may use the alias. The person is asked about the tool itself.
     value(&host, "harmless.alias", input["input"].clone()).await;
     assert_eq!(person.asked.lock().unwrap()[0].tool, "writer.tool@1.0.0");
 }

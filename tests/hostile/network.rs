@@ -119,7 +119,7 @@ async fn what_was_refused_is_on_the_result_and_policy_can_end_the_call_there() {
     server.assert_untouched("the call went on");
 }
 
-/// On a single thread, the requests themselves run only while the guest waits.
+/// On a single thread, requests run only while the guest waits.
 #[tokio::test]
 async fn a_refused_request_ends_the_call_before_the_guest_waits_for_an_answer() {
     let server = Server::saying("fine");

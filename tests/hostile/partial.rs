@@ -88,7 +88,7 @@ async fn a_tool_that_calls_it_gets_no_further() {
     other.assert_untouched("a nested call");
 }
 
-/// The questions to a person.
+/// Stores the questions, and approves each.
 #[derive(Clone, Default)]
 struct Asked(Arc<Mutex<Vec<ApprovalRequest>>>);
 

@@ -11,7 +11,7 @@ use crate::world::{Bundle, Guest, cache};
 
 const TOOL: &str = "hostile.schema";
 
-/// A bundle whose tool has the inputs `schema`, if it can be read.
+/// Returns a bundle whose tool has this input schema, and the bundle's content or an error.
 fn taking(schema: &str) -> (Bundle, Result<Content, String>) {
     let bundle = Bundle::of(TOOL, Guest::Plain, "", "");
     bundle.write(

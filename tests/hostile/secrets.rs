@@ -16,8 +16,8 @@ use crate::world::{Bundle, Guest, call, error, policy_of};
 const TOOL: &str = "hostile.secrets";
 const VALUE: &str = "s3cr3t-value-0123456789";
 
-/// A tool that declares `token` and may use it as the policy states, and `other.tool`, which it may
-/// call.
+/// A tool that declares `token`, and a vault that gets its requests. The tool may also call
+/// `other.tool`.
 struct World {
     vault: Vault,
     host: Host,
@@ -203,7 +203,7 @@ async fn a_secret_goes_to_no_other_host_path_method_or_scheme() {
     }
     for request in requests {
         let reply = world.run(request.clone()).await;
-        // A request with such a path is not sent, so it proves nothing about secrets.
+        // A request with this path is not sent, and records no violation.
         let odd = request["url"] == json!(world.vault.url("//repos/x"));
         assert_eq!(
             reply.metadata.violations_total,

@@ -64,12 +64,12 @@ impl Server {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Connections so far: packets that arrived, whatever was in them.
+    /// Returns the number of connections so far, including connections without a request.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Acquire)
     }
 
-    /// Asserts that nothing ever reached this listener.
+    /// Asserts that no connection reached this listener.
     pub(crate) fn assert_untouched(&self, why: &str) {
         assert_eq!(self.connections(), 0, "{why}: {:?}", self.seen());
     }
@@ -112,7 +112,7 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>, respond: &Respond) {
     }
 }
 
-/// Reads one request; `None` at the end.
+/// Reads one request; `None` at the end of the connection.
 fn read(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::new();
     let mut byte = [0; 1];
@@ -134,7 +134,7 @@ fn read(stream: &mut TcpStream) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns these addresses for every name, one list after the other. The last list is repeated.
+/// Answers each lookup, for any name, with the next of these lists. The last list is repeated.
 pub(crate) struct Answers {
     lists: Vec<Vec<IpAddr>>,
     asked: AtomicUsize,
@@ -151,7 +151,7 @@ impl Answers {
         }
     }
 
-    /// Returns how many names were looked up.
+    /// Returns the number of lookups.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::Acquire)
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::world::{Bundle, call};
 
-/// The text has a megabyte. A call of the outer function passes it `count` times.
+/// A call of `write` passes a text of a megabyte to `read`, `count` times.
 const TRANSCODING: &str = r#"(component
   (component $reader
     (core module $module
@@ -86,7 +86,7 @@ async fn a_guest_that_only_enters_the_engine_lets_others_run() {
         assert_eq!(output.structured, json!(7));
         turns.load(Relaxed) - before
     };
-    // The first call compiles it.
+    // The first call compiles the component.
     turns_beside(1).await;
     let short = turns_beside(1).await;
     let long = turns_beside(2000).await;

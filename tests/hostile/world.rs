@@ -43,14 +43,14 @@ impl Guest {
     }
 }
 
-/// A bundle under work, with its directory. Its publisher is `dev:<directory>`, which
+/// An unsigned bundle in its directory. Its publisher is `dev:<directory>`, which
 /// [`Bundle::publisher`] returns for the policy.
 pub(crate) struct Bundle {
     directory: TempDir,
 }
 
 impl Bundle {
-    /// A bundle with nothing in it.
+    /// A bundle with only a `bundle.toml`.
     pub(crate) fn empty() -> Self {
         let bundle = Self {
             directory: tempfile::tempdir().unwrap(),
@@ -63,13 +63,13 @@ impl Bundle {
         bundle
     }
 
-    /// One tool, `id`, served by `guest`. `tool` and `driver` are additional lines of TOOL.md and
-    /// DRIVER.md.
+    /// A bundle with one tool, `id`, which is served by `guest`. `tool` and `driver` are additional
+    /// lines of TOOL.md and DRIVER.md.
     pub(crate) fn of(id: &str, guest: Guest, tool: &str, driver: &str) -> Self {
         Self::empty().with(id, guest, tool, driver)
     }
 
-    /// The same with another tool.
+    /// Adds another tool.
     pub(crate) fn with(self, id: &str, guest: Guest, tool: &str, driver: &str) -> Self {
         self.write(
             &format!("tools/{id}/TOOL.md"),
@@ -114,7 +114,7 @@ impl Bundle {
         self.content().origin.publisher()
     }
 
-    /// A host of this bundle with a policy, in which `PUBLISHER` stands for its
+    /// Builds a host of this bundle with a policy, in which `PUBLISHER` stands for the bundle's
     /// publisher.
     pub(crate) fn builder(&self, policy: &str) -> HostBuilder {
         Host::builder()
@@ -134,7 +134,7 @@ pub(crate) fn policy_of(text: &str, publisher: &str) -> Policy {
     Policy::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// The variable by which a process that a test starts finds the cache of the test.
+/// The variable that passes a test's cache to a process that the test starts.
 pub(crate) const CACHE_VARIABLE: &str = "TOOLWARD_HOSTILE_CACHE";
 
 /// One cache for all tests: each driver is compiled once.
@@ -146,7 +146,6 @@ pub(crate) fn cache() -> Cache {
     }
 }
 
-/// Calls a tool.
 pub(crate) async fn call(host: &Host, tool: &str, input: Value) -> Reply {
     host.call(Request::with_value(tool, input)).await
 }

@@ -1,4 +1,4 @@
-//! The package for Amplifier: installed as its users install it. Its own tests then run the real
+//! Installs the package for Amplifier as users do. The package's own tests then run the real
 //! command under amplifier-core from PyPI.
 
 use std::path::{Path, PathBuf};

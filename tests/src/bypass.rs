@@ -10,7 +10,7 @@ const TOOL_MD: &str = "tools/text.stats/TOOL.md";
 const BUNDLE_TOML: &str = "id = \"text.stats-bundle\"\nversion = \"1.0.0\"\nsequence = 1\n\
                            publisher = \"toolward-examples\"\ncreated = \"2026-11-01T00:00:00Z\"\n";
 
-/// A machine with the directory `b` under work, and a key that did not sign it.
+/// A machine with `b`, an unsigned bundle under work, and with `example.pub.pem`.
 fn under_work() -> Machine {
     let machine = Machine::with_example("text-stats");
     Signed::of("text-stats").write_directory(&machine.path("b"));

@@ -1,4 +1,4 @@
-//! `toolward call`: its input, its output, and the streams of each.
+//! `toolward call`: how it reads its input, and what it writes to which stream.
 
 mod beside;
 mod cache;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::Machine;
 
-/// An input of `text.stats`, and parts of its output.
+/// An input of `text.stats`.
 const TEXT: &str = "The cat sat. The dog ran away!";
 
 fn text_stats() -> Machine {
@@ -28,7 +28,7 @@ fn the_value_is_all_that_standard_output_gets() {
         .arg("--input")
         .arg(json!({ "text": TEXT, "top": 2 }).to_string())
         .ends(0);
-    // The first example of the contract.
+    // The output of the contract's first example.
     let expected = r#"{
         "bytes": 30, "characters": 30, "characters_without_spaces": 24,
         "words": 7, "unique_words": 6, "sentences": 2, "paragraphs": 1,

@@ -212,8 +212,8 @@ fn completions_are_made_for_every_shell() {
     }
 }
 
-/// Every command with `--json`, on a machine on which it works. Completions always write a script
-/// for a shell.
+/// Runs every command with `--json`, on a machine on which it works. `completions` is left out,
+/// since it always writes a script for a shell.
 #[test]
 fn every_command_speaks_json() {
     let machine = Machine::with_example("text-stats");
@@ -324,7 +324,7 @@ fn on_a_terminal(machine: &Machine, words: &str, no_colour: bool) -> String {
     String::from_utf8(script.output().unwrap().stdout).unwrap()
 }
 
-/// A bundle `b` that `check` finds an error in.
+/// Adds a bundle `b` in which `check` finds an error.
 fn spoiled(machine: &Machine) {
     crate::hostile::add(machine, "b");
     let name = "b/tools/hostile.run/TOOL.md";

@@ -42,15 +42,15 @@ fn typed(machine: &Machine, command: &str, keys: &str) -> Left {
     session.leaves()
 }
 
-/// Whether the command also asks if the client may ask its person for approval.
+/// Whether the command has a second question, about approvals through the client.
 fn asks_for_approval(machine: &Machine, command: &str) -> bool {
     let config = machine.home().join(".config/toolward/toolward.toml");
     let config = fs::read_to_string(config).unwrap_or_default();
     !command.contains("--url") && !config.contains("may_approve")
 }
 
-/// Runs the command at a terminal. It asks only if the client may ask for approval, and a no is
-/// typed.
+/// Runs the command at a terminal. Its only question is whether the client may ask for approval,
+/// and the answer is no.
 fn declined(machine: &Machine, command: &str) -> Left {
     let mut session = Session::start(machine.toolward(command).into_command(), 120, "y\r");
     session.sees("+may_approve");
@@ -83,7 +83,7 @@ fn text(machine: &Machine, file: &str) -> String {
     fs::read_to_string(machine.home().join(file)).unwrap()
 }
 
-/// Returns the entry of the server as JSON, whatever form the client's file has.
+/// Returns the server's entry as JSON, from a client's file in JSON or TOML.
 fn entry(file: &str, text: &str, table: &str, name: &str) -> Value {
     let whole: Value = match file.ends_with(".toml") {
         true => {
@@ -175,11 +175,11 @@ fn other_entries_comments_and_indentation_stay_and_the_file_before_is_kept() {
         let asked = left.screen.split(QUESTION).next().unwrap();
         assert!(asked.contains("+") && asked.contains(&backup), "{asked}");
         assert!(!asked.contains("mine"), "{asked}");
-        // If there is nothing to do, nothing is asked.
+        // The entry exists, so the command does not ask about the client's file.
         let again = declined(&machine, &config(client, ""));
         assert_eq!(again.code, Some(0), "{again:?}");
         assert!(again.stdout.contains("has it already"), "{again:?}");
-        // It may replace an entry that it wrote, but no other entry.
+        // The command may replace an entry that it wrote, but no other entry.
         wrote(&machine, &config(client, "-- --defer-above 3"));
         let replaced = text(&machine, file);
         assert!(replaced.contains("--defer-above"), "{replaced}");
@@ -242,7 +242,7 @@ fn an_entry_that_it_did_not_write_is_not_replaced() {
         assert!(left.stdout.contains(table), "{left:?}");
         // Under another name there is no conflict.
         wrote(&machine, &config(client, "--name mine_2"));
-        // An entry that it wrote counts as foreign once someone has changed it.
+        // An entry that the command wrote counts as foreign once someone has changed it.
         let text = text(&machine, file).replace("\"serve\"", "\"other\"");
         put(&machine, file, &text);
         refused(

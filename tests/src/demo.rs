@@ -68,7 +68,7 @@ fn all_of_it_lies_in_one_private_directory_and_the_key_in_none() {
     for name in below.keys() {
         assert!(state.starts_with(name) || name.starts_with(state), "{name}");
     }
-    // The cache signs compiled drivers with its own key, so its files differ.
+    // The cache's own key, which signs compiled drivers, is in its private folder.
     let files = below.keys().filter(|name| !name.ends_with('/'));
     for name in files.filter(|name| !name.contains("/cache/private/")) {
         let bytes = fs::read(machine.home().join(name)).unwrap();

@@ -1,5 +1,5 @@
-//! Compares README and the book with the code: every command that they show is run, and every
-//! snippet of Rust is copied from a file that compiles. `cargo xtask docs --check` compares
+//! Compares README and the book with the code: the commands that they show are run, and each
+//! snippet of Rust must be copied from a file that compiles. `cargo xtask docs --check` compares
 //! generated pages and copied code.
 
 mod architecture;
@@ -35,8 +35,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Other programs' commands, by their start, each with a way to find out whether the program
-/// exists. If it is missing, the commands are left out.
+/// Commands of other programs: how the command starts, and how to find out whether the program
+/// exists. If the program is missing, its commands are left out.
 const OUTSIDE: &[(&str, &str, &str)] = &[
     ("openssl ", "openssl", "version"),
     ("tar --zstd ", "zstd", "--version"),
@@ -109,8 +109,8 @@ fn records(machine: &Machine) -> PathBuf {
     folder
 }
 
-/// Makes one test for each page that shows commands, or for pages that continue each other. So they
-/// run in parallel, and a failure names its page.
+/// Makes one test for each page that shows commands, or for several pages that continue each other.
+/// The tests run in parallel, and a failure names its page.
 macro_rules! pages {
     ($($test:ident = $($page:literal)+;)*) => {
         const PAGES: &[&str] = &[$($($page),+),*];
@@ -224,7 +224,7 @@ fn each_page_has_fewer_than_400_lines() {
         if GENERATED.contains(&name) {
             continue;
         }
-        // A copied block is as long as in its file.
+        // Copied blocks do not count, since their length is that of their file.
         let blocks = page.blocks();
         let copied = blocks.iter().filter(|block| is_copied(page, block));
         let copied: usize = copied.map(|block| block.lines.len()).sum();

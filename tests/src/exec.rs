@@ -1,6 +1,6 @@
-//! Programs outside the sandbox: a hostile program, compiled here, behind a version 1 `tools.json`.
-//! Its attempts are stopped, nothing of it stays behind, and without the operator's line nothing
-//! runs.
+//! Programs outside the sandbox: a hostile program, compiled here, is a tool in a version 1
+//! `tools.json`. Its attempts are stopped, it leaves nothing behind, and it runs only if the
+//! operator's policy has a line for it.
 
 mod forged;
 mod lines;

@@ -1,6 +1,6 @@
-//! Compares every output form of Toolward with the files in `tests/forms`: the JSON of each
-//! command, messages of MCP, events, rows of the ledger and cassettes. With `TOOLWARD_GOLDEN=write`
-//! the files are written instead. Values that differ from run to run are replaced by placeholders.
+//! Compares the output forms of Toolward with the files in `tests/forms`: the JSON of each command,
+//! messages of MCP, events, rows of the ledger and cassettes. With `TOOLWARD_GOLDEN=write` the
+//! files are written instead. Values that differ from run to run are replaced by placeholders.
 
 mod commands;
 mod normal;
@@ -22,7 +22,7 @@ use normal::Placeholders;
 /// Columns of a golden file. A value that fits is written on one line.
 const COLUMNS: usize = 120;
 
-/// The forms that a group has seen: for each file, each case by name.
+/// The forms of one group, by file and by case.
 #[derive(Default)]
 struct Forms(BTreeMap<String, Map<String, Value>>);
 

@@ -35,7 +35,7 @@ fn call(machine: &Machine, input: &Value) -> Ended {
         .end()
 }
 
-/// Returns the error of a call. The host must end the call with one of these codes.
+/// Returns the envelope of a call that the host must end with one of these codes.
 #[track_caller]
 fn fails(machine: &Machine, input: &Value, codes: &[&str]) -> Value {
     let ended = call(machine, input);

@@ -347,8 +347,8 @@ fn a_tool_of_amplifier_describes_itself_and_is_called() {
     assert_eq!(call(r#"{"a": 1}"#)["error"]["code"], "input_invalid");
 }
 
-/// Makes a component that exports the instance `name` with this function. The function takes no
-/// parameters, and its core function `body` has a memory.
+/// Makes a component that exports the instance `name` with one function. The function takes no
+/// parameters. Its core function has the code `body`, and a memory.
 fn component(name: &str, result: &str, body: &str) -> Vec<u8> {
     component_with("", name, result, body)
 }
@@ -483,7 +483,7 @@ fn what_can_not_be_a_tool_is_refused_with_the_reason() {
     );
     machine.write("other.wasm", hook);
     import("amplifier").says("import-nothing-offered");
-    // A component with functions, imported as the other kind.
+    // A component with functions but no tool for Amplifier.
     machine.write(
         "other.wasm",
         component("a:b/c", "(list u8)", "(i32.const 0)"),

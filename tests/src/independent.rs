@@ -142,8 +142,8 @@ fn a_signature_that_openssl_made_is_taken() {
         .ends(0);
 }
 
-/// Reads a bundle's directory by the page on the format alone: the signature, the manifest, and
-/// every listed file.
+/// A reader of a bundle's directory, written from the page on the format alone. It checks the
+/// signature, the manifest, and every listed file.
 const READER: &str = r#"
 import base64, hashlib, json, os, sys, tomllib
 from blake3 import blake3

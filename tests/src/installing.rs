@@ -84,7 +84,7 @@ pub(crate) fn release(sequence: u64) -> Draft {
     release_of("text-stats", sequence)
 }
 
-/// The same for another example.
+/// Makes a release of another example in the same way.
 pub(crate) fn release_of(example: &str, sequence: u64) -> Draft {
     let mut draft = Draft::of(example);
     draft.manifest.publisher = "acme".to_owned();
@@ -197,7 +197,7 @@ fn files(folder: &str, path: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Runs a command, and asserts that it fails in this way and changes nothing.
+/// Runs a command, and asserts that it fails with these codes and changes nothing.
 #[track_caller]
 fn refused(machine: &Machine, words: &str, exit: i32, code: &str) -> Ended {
     refused_run(machine, machine.toolward(words), exit, code)

@@ -20,7 +20,7 @@ fn new(machine: &Machine, language: &str) {
     machine.toolward(&new).ends(0);
 }
 
-/// Makes a bundle, builds, signs and calls it over MCP. The tools that build it have these names.
+/// Makes a bundle, builds, signs and calls it over MCP. `compilers` are the tools that build it.
 fn from_new_to_a_call_over_mcp(language: &str, compilers: &[&str]) {
     let machine = Machine::new();
     new(&machine, language);

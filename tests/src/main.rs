@@ -1,5 +1,5 @@
-//! The `toolward` command as people run it: the real binary on a separate machine, judged by exit
-//! code, output, and by what did not happen.
+//! Tests of the real `toolward` binary, as people run it, each in a separate home directory. They
+//! check exit codes, output, and what did not happen.
 
 #[cfg(test)]
 mod amplifier;

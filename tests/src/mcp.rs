@@ -1,5 +1,5 @@
-//! `toolward serve` with independent clients. The server is the real command with the signed bundle
-//! of `tests/guests/conformance`.
+//! `toolward serve` with independent clients. The server is the real command, usually with the
+//! signed bundle of `tests/guests/conformance`.
 
 mod cancelling;
 mod clients;

@@ -32,9 +32,9 @@ fn hints(ended: &Ended) -> Vec<String> {
     found
 }
 
-/// Asserts that standard output is empty, that an error with this code names the position on its
-/// line, and that a next step has these words. No next step may be only a page's title, or refer
-/// the reader elsewhere.
+/// Asserts that standard output is empty, that standard error has an error with this code and a
+/// line with this position, and that a next step has these words. No text may refer the reader to
+/// the book.
 #[track_caller]
 fn told(ended: &Ended, code: &str, place: &str, next: &str) {
     ended.says(code);

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Ended, Machine, Run, copy, root};
 
-/// Copies an example's bundle under work to the work directory: contracts and drivers, without a
+/// Copies an example to the work directory as a bundle under work: contracts and drivers, without a
 /// signature.
 fn under_work(machine: &Machine, example: &str) {
     let from = root().join("examples").join(example);
@@ -70,7 +70,7 @@ fn append(machine: &Machine, flags: &str, text: &str) -> Run {
         .arg(json!({ "note": "journal", "text": text }).to_string())
 }
 
-/// Returns the notes that were written, by name.
+/// Returns the names of the notes that were written, sorted.
 fn written(machine: &Machine) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(machine.path("my-notes"))
         .unwrap()

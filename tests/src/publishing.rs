@@ -27,7 +27,7 @@ fn new_bundle(machine: &Machine) {
     new_bundle_of(machine, "text.greet");
 }
 
-/// The same with another id.
+/// Makes a new bundle `greeter` with this id.
 fn new_bundle_of(machine: &Machine, id: &str) {
     let new = format!("new greeter --id {id} --publisher acme --json");
     let ended = machine.toolward(&new).ends(0).json();
@@ -41,7 +41,7 @@ fn new_bundle_of(machine: &Machine, id: &str) {
             "{ended}"
         );
     }
-    // So no network is needed, and later releases can't break the test.
+    // With these versions no network is needed, and later releases can't break the test.
     copy(
         &root().join("examples/Cargo.lock"),
         &machine.path("greeter/driver/Cargo.lock"),
@@ -109,7 +109,7 @@ fn a_new_bundle_is_checked_built_tested_packed_signed_verified_and_called() {
         .ends(0)
         .json();
     assert_eq!(value, json!({ "greeting": "Hello, Grace!" }));
-    // The same from the directory under work.
+    // The same tool runs from the directory under work.
     let value = machine.toolward("call text.greet --dev greeter --set name=Grace --set times=2");
     assert_eq!(
         value.ends(0).json(),

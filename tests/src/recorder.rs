@@ -102,8 +102,8 @@ pub(crate) fn signal(machine: &Machine, name: &str, process: u32) {
     Run::new(kill).ends(0);
 }
 
-/// Waits until no process has this id any more, except a process that has ended and was not
-/// collected.
+/// Waits until a process has ended, and returns whether it has. A process that was not collected
+/// counts as ended.
 fn gone(process: u32) -> bool {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {

@@ -197,7 +197,7 @@ fn what_was_too_large_erased_expired_or_changed_is_told_apart() {
     let lines = replay(&machine, ".. --json").ends(1).json_lines();
     let whys: Vec<&str> = lines.iter().map(why).collect();
     assert_eq!(whys, ["too-large", "erased", "displaced", "changed"]);
-    // The same payload has expired if payloads are stored for a shorter time than its age.
+    // A missing payload has expired if its row is older than payloads are stored.
     machine.configure("[ledger]\nkeep = \"all\"\ndays = 1\n");
     let old = Machine::new();
     let writer = open(&old, Keep::All);

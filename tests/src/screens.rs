@@ -26,7 +26,7 @@ const FITTING: [&str; 4] = ["held-update", "list", "list-held", "show"];
 /// The only line of these screens that is not broken, since it is a command.
 const COMMAND: &str = "accept it with: ";
 
-/// Before each command.
+/// The text before each command.
 const PROMPT: &str = "$ ";
 
 /// Removes a line on which progress was shown.

@@ -1,4 +1,4 @@
-//! Shared helpers of the tests: a person's machine, the command run on it, bundles to modify, and
+//! Shared helpers of the tests: a temporary machine, the command run on it, bundles to modify, and
 //! independent tools to compare with.
 
 pub(crate) mod bundle;

@@ -1,5 +1,5 @@
 //! Bundles that differ from what a trusted publisher signed: refused with exit code 3, a code and a
-//! next step. Nothing of them runs or stays.
+//! next step. No part of them is run or stored.
 
 mod age;
 mod changed;
@@ -15,7 +15,7 @@ use toolward_signing::key::SigningKey;
 use crate::support::{Draft, Ended, Machine, Signed, bundle, tree};
 
 /// Runs `verify`, and asserts that it refuses with this code, as text and as JSON. Returns the
-/// JSON.
+/// error.
 #[track_caller]
 fn refused(machine: &Machine, words: &str, code: &str) -> Value {
     let ended = machine.toolward(&format!("verify {words}")).ends(3);
@@ -50,7 +50,7 @@ fn call_refused(machine: &Machine, words: &str, code: &str) -> Ended {
     ended
 }
 
-/// A machine whose user trusts `key.pub.pem`. Also returns the key.
+/// A machine with `key.pub.pem`, and with its own cache. Also returns the key.
 fn machine_with_key() -> (Machine, SigningKey) {
     let machine = Machine::new().with_own_cache();
     let key = bundle::new_key(&machine.work(), "key");

@@ -1,8 +1,9 @@
-//! Runs the programs of `cargo test`, two at the same time.
+//! Runs the test programs of `cargo test`, up to two at the same time.
 //!
-//! Cargo runs one after the other, and tests that wait leave processors idle. So Cargo gets this command as the runner
-//! of its programs: the chore [`NOTE`] notes a program, with all that Cargo gives it, and returns. [`run`] starts the
-//! noted programs, while Cargo goes on to the doc tests, which it runs itself.
+//! Cargo would run one after the other, and tests that wait leave processors idle. So Cargo gets
+//! this command as the runner of its programs. The chore [`NOTE`] notes a program, with everything
+//! that Cargo passes to it, and returns. [`run`] starts the noted programs, while Cargo continues
+//! with the doc tests, which it runs itself.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -21,23 +22,24 @@ use crate::{Outcome, repository};
 /// The chore that Cargo starts in place of a program.
 pub(crate) const NOTE: &str = "note-suite";
 
-/// The longest ones, which start first. The very first has twice as many threads as the others.
+/// The longest programs, which start first, in this order.
 const FIRST: [&str; 3] = ["e2e", "hostile", "confining"];
 
-/// Those that measure times: nothing else runs at the same time.
+/// Programs that measure times. Nothing else runs at the same time.
 const ALONE: [&str; 1] = ["fair"];
 
-/// How many tests of a program run at the same time, for all programs if it is set.
+/// The variable with the number of tests of a program that run at the same time. If it is set, it
+/// applies to all programs.
 pub(crate) const THREADS: &str = "RUST_TEST_THREADS";
 
 /// The folder of the notes.
 const NOTES: &str = "notes";
 
-/// Between two looks at what runs.
+/// The pause between two checks of the running programs.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Notes a program for [`run`]. The arguments are the folder of the notes, the program and the program's arguments. A
-/// doc test runs at once, since Cargo removes its program.
+/// Notes a program for [`run`]. The arguments are the folder of the notes, the program, and the
+/// program's arguments. A doc test runs at once, since its program is deleted afterwards.
 pub(crate) fn note(arguments: &[String]) -> Outcome {
     let [folder, program, arguments @ ..] = arguments else {
         return Err(format!("{NOTE} takes a folder and a program"));
@@ -128,7 +130,7 @@ struct Suite {
     /// Package and target.
     name: String,
     command: Command,
-    /// Where what it prints goes.
+    /// The file for its output.
     output: PathBuf,
 }
 
@@ -170,14 +172,15 @@ impl Suite {
         ALONE.contains(&&*self.target)
     }
 
-    /// Its place in the order.
+    /// Its position in the order of starts.
     fn place(&self) -> usize {
         let first = FIRST.iter().position(|target| *target == self.target);
         first.unwrap_or(FIRST.len())
     }
 
-    /// Starts it. What the only one prints is shown at once. One with `most` threads has two for each processor: tests
-    /// that start processes wait for a quarter of their time.
+    /// Starts the program. If it is the only one, its output is shown at once. With `most` it runs
+    /// two tests at the same time for each processor, otherwise one: tests that start processes
+    /// wait for a quarter of their time.
     fn start(mut self, only: bool, most: bool) -> Outcome<Running> {
         if !only {
             let file = File::create(&self.output).map_err(describe(&self.output))?;
@@ -208,7 +211,7 @@ struct Running {
 }
 
 impl Running {
-    /// Whether it ended well, once it ended; shows what it printed.
+    /// Returns whether the program succeeded, once it has ended, and then shows its output.
     fn ended(&mut self) -> Outcome<Option<bool>> {
         let name = &self.suite.name;
         let status = self.process.0.try_wait();
@@ -311,7 +314,7 @@ fn run_in(folder: &Path, tests: &mut Command, arguments: &[String], lanes: usize
     }
 }
 
-/// Which of the waiting programs starts next, if one may start.
+/// Returns the index of the waiting program that starts next, if one may start.
 fn next(waiting: &[Suite], running: usize, lanes: usize, all_noted: bool) -> Option<usize> {
     let together = waiting
         .iter()

@@ -1,34 +1,34 @@
-//! `test` and `long`: one command that sets up what the tests need and runs them
-//! all; `long` gives those that can run longer their full size.
+//! `test` and `long`: set up everything that the tests need, and run all tests. `long` runs some of
+//! them at their full size.
 
 use std::process::Command;
 
 use crate::{Outcome, bindings, book, embedding, guests, process, program, repository, suites};
 
-/// How much the tests do that can do more: those that read [`LONG`].
+/// The size of the tests that read [`LONG`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// What every change is tested with.
+    /// For every change.
     Short,
-    /// What a release is tested with: a million calls, hours at most.
+    /// For a release, with a million calls. It takes hours at most.
     Long,
 }
 
 /// Set for tests that run at their full size.
 const LONG: &str = "TOOLWARD_LONG";
 
-/// Cheap checks first, the big build after them.
+/// Runs the cheap checks first, and the large build after them.
 pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
     let root = repository::root()?;
     book::run(true)?;
     bindings::run(true)?;
-    // Fails in seconds here, and after the whole build below.
+    // The same mistake would otherwise be found only after the whole build.
     embedding::same_packages(&root)?;
     guests::build()?;
-    // The official clients that the end-to-end tests call with, and amplifier-core.
+    // The official clients that the end-to-end tests use, and amplifier-core.
     process::run(&mut Command::new(root.join("xtask/mcp-clients.sh")))?;
     process::run(&mut Command::new(root.join("xtask/amplifier.sh")))?;
-    // What counts the instructions of a call.
+    // Valgrind counts the instructions of a call.
     process::run(&mut Command::new(root.join("xtask/valgrind.sh")))?;
 
     println!("tests of the example drivers, on this machine:");
@@ -63,7 +63,8 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
     if size == Size::Long {
         tests.env(LONG, "1");
     }
-    // Nothing else runs while tests have their full size, or where it is set how many run.
+    // One program runs at a time if tests have their full size, or if the number of test threads is
+    // set.
     let apart = size == Size::Long || std::env::var_os(suites::THREADS).is_some();
     suites::run(&mut tests, arguments, if apart { 1 } else { 2 })?;
 

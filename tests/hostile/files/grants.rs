@@ -123,7 +123,7 @@ async fn of_a_pattern_nothing_beside_what_matches_exists() {
     ] {
         nothing_works(&disk, &host, all_on(path)).await;
     }
-    // Another name does not help, since a renamed file stays within the granted names.
+    // A file can't be renamed from a name that is not granted, or to one.
     nothing_works(
         &disk,
         &host,

@@ -87,7 +87,7 @@ async fn a_hard_link_planted_in_the_workspace_is_not_written_through() {
         assert_eq!(reply.metadata.violations_total, 1, "{operation}");
         assert_eq!(disk.beside(), before, "{operation}");
     }
-    // A handle from before the link existed can't write any more either.
+    // A handle that was opened for reading can't change the file either.
     let steps = json!({"do": "steps", "steps": [
         {"do": "fs", "op": "open", "path": "linked", "as": "h"},
         {"do": "fs", "op": "set-times", "at": "h", "n": 1},
@@ -192,7 +192,7 @@ async fn racing(disk: &Disk, what: &str, path: &str) {
     assert!(seen.contains("ok"), "it worked now and then: {seen}");
     let mut after = disk.beside();
     let mut before = before;
-    // A swapped file is now in one of the two places.
+    // A swapped entry may now be in either place, so only `outside` is compared.
     for found in [&mut before, &mut after] {
         found.retain(|path, _| path.starts_with(disk.outside("")));
     }

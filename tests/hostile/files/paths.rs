@@ -111,7 +111,7 @@ async fn devices_pipes_and_sockets_are_not_opened_and_hang_no_thread() {
     make("pipe", FileType::Fifo, 0).unwrap();
     make("socket", FileType::Socket, 0).unwrap();
     let mut names = vec!["pipe", "socket"];
-    // This needs a privilege that not every user has.
+    // Creating a device needs a privilege that not every user has.
     for (name, minor) in [("null", 3), ("zero", 5)] {
         if make(
             name,
@@ -134,7 +134,7 @@ async fn devices_pipes_and_sockets_are_not_opened_and_hang_no_thread() {
         .await;
         assert!(got["err"].is_string(), "{name}: {got}");
     }
-    // Opening a pipe waits for its other end, but no call waited here.
+    // Opening a pipe can wait for its other end, but no call waited.
     assert!(started.elapsed() < Duration::from_secs(20));
     let input =
         json!({"do": "repeat", "times": 200, "step": {"do": "fs", "op": "read", "path": "pipe"}});

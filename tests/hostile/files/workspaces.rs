@@ -1,4 +1,4 @@
-//! Which directories can be workspaces, and of which tools.
+//! Tests which directories can be workspaces, and which tools can use them.
 
 use super::*;
 
@@ -21,8 +21,8 @@ async fn workspaces_within_each_other_are_refused_when_the_host_is_built() {
         let policy = mapping("/notes", &disk.inside(""))
             + &mapping("/drafts", &other)
             + &granting(&["/notes"], &["/drafts"]);
-        // The policy detects it if paths alone show it; otherwise the host detects it by resolving
-        // links.
+        // The policy detects an overlap that the paths themselves show. The host detects other
+        // overlaps by resolving links.
         let text = policy.replace("PUBLISHER", &bundle.publisher());
         match toolward_policy::Policy::from_toml(&text) {
             Err(error) => assert_eq!(error.code(), "policy-workspace-overlap", "{other:?}"),
@@ -106,7 +106,7 @@ async fn a_directory_that_is_replaced_after_the_check_redirects_no_tool() {
     assert!(moved.join("new").exists() && !disk.outside("new").exists());
 }
 
-/// Two tools with a workspace each. The first may also read the second's.
+/// Two tools with a workspace each. The first tool may also read the second's workspace.
 fn neighbours(disk: &Disk) -> (Bundle, Host) {
     let theirs = disk.0.path().join("theirs");
     std::fs::create_dir(&theirs).unwrap();

@@ -8,7 +8,7 @@ use toolward_host::{ApprovalRequest, Approver, ErrorCode, Request, ShownRequest,
 
 use super::{Sent, Service, TOOL, Terms, VALUE};
 
-/// Stores the questions, and gives one verdict.
+/// Stores the questions, and always gives the same verdict.
 struct Person {
     verdict: Verdict,
     asked: Mutex<Vec<ApprovalRequest>>,

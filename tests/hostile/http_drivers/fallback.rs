@@ -1,4 +1,4 @@
-//! A call whose first service failed, in every possible way: whether the second service gets a
+//! Fails a call's first service in different ways, and checks whether the second service gets a
 //! request.
 
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use crate::world::{Bundle, policy_of};
 
 const TOOL: &str = "things.use";
 
-/// How the first service fails.
+/// Why the first service does not serve the call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum First {
     Refused,
@@ -40,7 +40,7 @@ impl Services {
         Self::with(first, changes, json!({}), "").await
     }
 
-    /// Adds more fields of TOOL.md, and more lines of the grant.
+    /// Adds fields to TOOL.md, and lines to the grant.
     async fn with(first: First, changes: bool, more: Value, lines: &str) -> Self {
         let vault = Vault::start(move |request| {
             let to_first = request.split(' ').nth(1) == Some("/first");
@@ -161,15 +161,16 @@ impl Services {
     }
 }
 
-/// Returns the codes of the drivers that failed, without the one that served the call.
+/// Returns an entry for each driver that was tried: its error code, or an empty string for the
+/// driver that served the call.
 fn codes(reply: &Reply) -> Vec<String> {
     let tried = reply.metadata.tried.iter();
     let code = |one: &toolward_host::Tried| one.error.as_ref().map(ToString::to_string);
     tried.map(|one| code(one).unwrap_or_default()).collect()
 }
 
-/// The behaviour of the first service; its code; whether the second service then serves a call that
-/// reads, and a call that changes something.
+/// The behaviour of the first service; its error code; whether the second service then serves a
+/// call that reads; whether it then serves a call that changes something.
 const CASES: [(First, &str, bool, bool); 13] = [
     (First::Refused, "upstream_error", true, true),
     (First::NoTls, "upstream_error", true, true),
@@ -204,7 +205,7 @@ const CASES: [(First, &str, bool, bool); 13] = [
         true,
         false,
     ),
-    // The driver gives the status a meaning, so it is the answer.
+    // The driver declares an error for this status, so the call ends with that error.
     (First::Answers("410 Gone", "{}"), "not_found", false, false),
     (
         First::Answers("200 OK", "{\"ok\": 7}"),
@@ -254,7 +255,8 @@ async fn a_second_service_is_sent_what_the_first_one_failed_and_no_change_twice(
     }
 }
 
-/// AIP-14's own example: a POST that may be repeated, and a second service for `upstream_error`.
+/// As in the example of AIP-14, an idempotent POST is repeated at a second service after
+/// `upstream_error`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_is_repeated_elsewhere_only_if_the_operator_and_the_contract_allow_it() {
     const REPEAT: &str = "tool = \"things.use\"\nfallback = \"repeat\"\n";
@@ -275,7 +277,7 @@ async fn a_change_is_repeated_elsewhere_only_if_the_operator_and_the_contract_al
             REPEAT,
             false,
         ),
-        // A status that the driver declares as an answer stays one.
+        // A status for which the driver declares an error ends the call even then.
         (First::Answers("410 Gone", "{}"), bears, REPEAT, false),
     ] {
         let services = Services::with(first, true, tool.clone(), lines).await;
@@ -301,7 +303,7 @@ async fn a_driver_without_its_secret_or_a_grant_is_not_tried_at_all() {
             assert_eq!(services.second(), 1);
         }
     }
-    // A driver without its secret can't serve the call alone either.
+    // A call that pins the driver without its secret fails, and sends nothing.
     let services = Services::of(First::NoSecret, false).await;
     let pinned = Request::with_value(TOOL, json!({})).pinned_driver("a-first");
     let error = services.host.call(pinned).await.result.unwrap_err();

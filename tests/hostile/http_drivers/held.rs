@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 #[tokio::test(flavor = "multi_thread")]
 async fn values_that_the_host_reads_count_in_the_memory_of_all_calls() {
     for (total, has_room) in [(256 * MIB, true), (24 * MIB, false)] {
-        // A short text whose values take much more memory.
+        // The text is short, but its parsed values take much more memory.
         let body = json!({ "small": 7, "large": vec![0; 240_000] }).to_string();
         let vault = Vault::start(move |_| ok(&body)).await;
         let limits = Limits {
@@ -24,7 +24,7 @@ async fn values_that_the_host_reads_count_in_the_memory_of_all_calls() {
         };
         let request = json!({ "endpoint": "/", "response_extract": "$.small" });
         let service = Terms::of(request).limits(limits).on(vault);
-        // The memory is freed again.
+        // Each call frees its memory, so the next call has the same outcome.
         for _ in 0..4 {
             if has_room {
                 assert_eq!(service.output(json!({})).await, json!(7));

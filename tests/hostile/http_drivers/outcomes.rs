@@ -80,7 +80,7 @@ async fn a_status_has_the_code_that_the_driver_gives_it() {
             "{status}"
         );
         assert_eq!(error.cause, Some(cause), "{status}");
-        // The service's words appear nowhere, and the publisher's words are marked as such.
+        // The service's text appears nowhere, and the publisher's text is marked as such.
         let (means, advice) = match code {
             "shop:no_thing" => (
                 ", which means by the tool's publisher: there is no such thing",
@@ -112,7 +112,7 @@ async fn a_driver_that_calls_a_status_retryable_repeats_nothing_that_changes_som
     for (errors, status, attempts) in [
         (claims.clone(), "409 Conflict", 1),
         (json!({}), "409 Conflict", 1),
-        // The status itself has the same meaning as for other drivers.
+        // The status itself is retryable, as for other drivers.
         (claims, "503 Closed", 3),
         (
             json!({ "503": { "code": "closed", "retryable": false } }),
@@ -164,7 +164,7 @@ async fn a_list_of_statuses_to_retry_has_all_that_are_retried() {
         assert_eq!(service.vault.seen().len(), attempts, "{listed} {status}");
         assert_eq!(error.retryable, attempts == 3, "{listed} {status}");
     }
-    // A failure without a status is not on the list either.
+    // With a list, a failure without a status is not retried.
     for (listed, attempts) in [(true, 1), (false, 2)] {
         let other = Vault::start(|_| b"no HTTP\r\n\r\n".to_vec());
         let mut request = json!({ "endpoint": "/", "method": "GET" });

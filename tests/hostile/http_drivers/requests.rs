@@ -1,4 +1,4 @@
-//! Method, path, query, headers and body of each feature, as they arrive.
+//! Checks the method, path, query, headers and body that arrive.
 
 use serde_json::json;
 use toolward_host::Request;
@@ -119,7 +119,7 @@ async fn the_key_of_a_call_with_an_id_of_its_caller_stands_for_that_id_and_does_
     let id = uuid::Uuid::now_v7().to_string();
     let key = async |principal: &str, id: &str| {
         let request = json!({ "endpoint": "/", "idempotency_key_header": "X-Key" });
-        // A separate host, since the first one would not run an id twice.
+        // A separate host for each call, since one host does not run an id twice.
         let service = Terms::of(request).serve().await;
         let call = Request::with_value(TOOL, json!({})).principal(principal);
         let reply = service.run(call.named(id)).await;

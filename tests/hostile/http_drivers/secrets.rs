@@ -27,7 +27,7 @@ async fn a_parameter_holds_the_secret_where_the_policy_says_so() {
         sent.target,
         format!("/base/find?a=toolward-secret-%26key%3D1&z=1&key={ENCODED}")
     );
-    // It appears nowhere else.
+    // The secret appears nowhere else in the request.
     let rest = service.vault.seen()[0].replacen(ENCODED, "", 1);
     assert!(!rest.contains(VALUE) && !rest.contains("s3cr3t"), "{rest}");
     assert!(!rest.contains("toolward-secret-0"), "{rest}");

@@ -1,11 +1,11 @@
-//! Hostile values in each place of a template: they arrive as values, or nothing is sent.
+//! Puts hostile values in each place of a template. They arrive as values, or nothing is sent.
 
 use serde_json::{Value, json};
 use toolward_host::ErrorCode;
 
 use super::Terms;
 
-/// One request with a placeholder in this place.
+/// Returns a request with a placeholder in this place.
 fn request(place: &str) -> Value {
     match place {
         "path" => json!({ "endpoint": "/a/${input.v}/b", "method": "GET" }),
@@ -23,7 +23,7 @@ const PLACES: [&str; 4] = ["path", "query", "header", "body"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hostile_text_stays_a_value_or_is_refused_before_anything_is_sent() {
-    // Whether the value is valid in the path, the query, a header and the body.
+    // Texts, with whether each is allowed in the path, the query, a header and the body.
     let texts = [
         (
             "x\r\nX-Evil: 1\r\n\r\nGET /evil HTTP/1.1\r\n\r\n",

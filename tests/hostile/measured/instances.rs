@@ -1,4 +1,5 @@
-//! Components with many core instances: the engine's memory for each instance counts.
+//! Components with many core instances: the engine's memory for each instance counts towards the
+//! call's memory limit.
 
 use serde_json::json;
 use tokio::task::JoinSet;

@@ -9,8 +9,8 @@ use crate::child;
 
 pub(super) const MIB: u64 = 1 << 20;
 
-/// Runs `measured` in a separate process, and prints its output. `test` is its path within the
-/// binary.
+/// Runs `measured` in a separate process, and prints the output of that process. `test` is the
+/// test's path within the binary.
 pub(super) fn alone<F: Future<Output = ()>>(test: &str, measured: impl FnOnce() -> F) {
     let printed = child::run(test, || {
         give_back_as_a_server_does();
@@ -54,7 +54,7 @@ pub(super) fn idle() -> u64 {
     resident()
 }
 
-/// Returns the peak of resident bytes while `work` ran. The kernel's own mark misses nothing.
+/// Returns the result of `work`, and the kernel's mark of the most resident bytes during it.
 pub(super) async fn peak<T>(work: impl Future<Output = T>) -> (u64, T) {
     // Resets the mark (proc(5)).
     std::fs::write("/proc/self/clear_refs", "5").unwrap();

@@ -1,5 +1,5 @@
-//! Results of functions with types of their own world, which take more memory as values than as
-//! text.
+//! Results of functions whose world has its own types. As values, such results take more memory
+//! than as text.
 
 use serde_json::json;
 use toolward_host::Request;
@@ -53,7 +53,7 @@ fn results_as_values_stay_within_the_memory_of_a_call() {
                 let before = idle();
                 let mut ended = Vec::new();
                 let mut most = 0;
-                // Up to a number that fills the guest's own memory.
+                // The last number exceeds a limit.
                 for count in [
                     1_000, 10_000, 50_000, 100_000, 300_000, 1_000_000, 2_000_000,
                 ] {

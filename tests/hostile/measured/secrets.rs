@@ -1,5 +1,5 @@
-//! Secrets that a guest stores itself, and an origin that may echo them. The guest chooses the
-//! values, and so the cost of searching for them.
+//! Secrets that a guest stores itself, and a server that may echo them. The guest chooses the
+//! values, and with them the cost of searching for them.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn secrets_that_are_looked_for() {
     );
 }
 
-/// A host whose guest may store three secrets. A vault may know them.
+/// A host whose guest may store three secrets, and send them to a vault.
 async fn vaulted(limits: &str) -> Yard {
     let vault = Vault::saying("fine").await;
     let name = format!("api.test:{}", vault.port);

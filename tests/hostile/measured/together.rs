@@ -53,7 +53,7 @@ async fn together() {
     .await;
     let mut stopped = 0;
     for reply in &ended {
-        // Each call may have as much as all calls together, so none reaches its own limit.
+        // The limit of each call equals the total, so no call reaches its own limit.
         match hit(reply.result.as_ref().unwrap_err()) {
             ("toolward:memory_exceeded", "memory_total") => stopped += 1,
             ended => assert_eq!(ended, ("rate_limited", "memory_total")),

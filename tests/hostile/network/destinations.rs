@@ -1,4 +1,4 @@
-//! Hosts, ports, schemes and addresses: the targets that a name may have.
+//! Destinations of requests: hosts, ports, schemes, and the addresses of a name.
 
 use std::sync::Arc;
 
@@ -212,8 +212,8 @@ async fn one_private_address_among_public_ones_is_enough_to_refuse() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_changes_its_answer_is_connected_to_where_it_was_checked() {
-    // Nothing listens at the granted address. If the name were looked up again after the check, it
-    // would be the listener's.
+    // Nothing listens at the granted address. A second lookup after the check would give the
+    // listener's address.
     let server = Server::saying("got out");
     let answers = Arc::new(Answers::new(&[&["127.0.0.2"], &["127.0.0.1"]]));
     let name = format!("api.test:{}", server.port());
@@ -222,7 +222,7 @@ async fn a_name_that_changes_its_answer_is_connected_to_where_it_was_checked() {
     let got = http(&host, json!({"url": url(&server, "/")})).await;
     assert_eq!(got["err"], json!("ConnectionRefused"), "{got}");
     assert_eq!(answers.asked(), 1);
-    // A check of one answer does not count for the next answer.
+    // The next request gets another address, which is checked again.
     let got = http(&host, json!({"url": url(&server, "/")})).await;
     assert_eq!(got["err"], json!("DestinationIpProhibited"), "{got}");
     server.assert_untouched("rebinding");

@@ -1,4 +1,4 @@
-//! The form of a request: methods, paths, headers, credentials.
+//! Tests the form of a request: methods, paths, headers, credentials.
 
 use serde_json::json;
 

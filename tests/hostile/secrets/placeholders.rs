@@ -141,7 +141,7 @@ async fn a_value_that_the_server_sends_back_is_gone_before_the_guest_reads_it() 
     let got = world.value(world.bearer("/repos/x")).await;
     let expected = "<authorization: Bearer [secret]>";
     assert_eq!(got["ok"]["body"], json!(expected), "{got}");
-    // The guest's own count, not the host's later view of it.
+    // The guest counted these bytes itself, so it never got the value.
     assert_eq!(got["ok"]["bytes"], json!(expected.len()), "{got}");
     assert!(
         got["ok"]["headers"].to_string().contains("[secret]"),

@@ -60,7 +60,7 @@ async fn a_revealed_value_is_kept_out_of_everything_that_the_call_shows() {
         assert!(!shown.contains(VALUE), "{input}: {shown}");
         assert!(shown.contains("[secret]"), "{input}: it was there: {shown}");
     }
-    // A guest that may see a value must not send it, not even as text to a known place.
+    // A guest that may read a value can't send it itself, even to the secret's origin.
     let input = json!({"do": "http", "url": world.vault.url("/repos/x"), "headers": [["authorization", format!("Bearer {mark}")]]});
     let got = world.value(input).await;
     assert!(got["err"].is_string(), "{got}");

@@ -1,4 +1,4 @@
-//! Secrets that tools store: which tools may, where, and how many.
+//! Secrets that tools store: which tools may store them, where, and how many.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -72,7 +72,7 @@ async fn a_stored_value_is_its_principals_own() {
 async fn a_value_is_stored_only_where_that_was_declared_and_granted() {
     let directory = tempfile::tempdir().unwrap();
     let store = json!({"do": "secrets", "op": "store", "slug": "own", "text": "mine-mine"});
-    // A driver whose secret has no value can't serve, unless it may store the value.
+    // A driver whose secret has no value is not run, unless it may store the value.
     let (_bundle, reads) = storing(&directory, "[]", "[\"secret:own\"]");
     assert_eq!(
         error(&reads, TOOL, store.clone()).await.code.as_str(),

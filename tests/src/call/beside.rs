@@ -1,5 +1,5 @@
-//! `--dev` together with `--bundle`: a directory under work next to signed bundles, whose ids it
-//! can't use.
+//! `--dev` together with `--bundle`: a directory under work can't use the ids of the signed bundles
+//! next to it.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::support::{Draft, Machine, copy, root};
 
 const BESIDE: &str = "--dev work --bundle text-stats.toolbundle --trust-key example.pub.pem";
 
-/// The signed `text.stats`, and a tool with the same code under work.
+/// The signed `text.stats`, and the same tool under work, in whose files `ids` are replaced.
 fn machine(ids: &[(&str, &str)]) -> Machine {
     let machine = Machine::with_example("text-stats");
     let from = root().join("examples/text-stats");
@@ -38,7 +38,7 @@ fn machine(ids: &[(&str, &str)]) -> Machine {
     machine
 }
 
-/// Ids that are all different.
+/// Replacements that give the bundle under work other ids than the signed bundle has.
 const OTHERS: &[(&str, &str)] = &[
     ("text.stats-bundle", "mine.bundle"),
     ("text.stats", "mine.stats"),
@@ -72,7 +72,8 @@ fn an_id_of_the_signed_bundle_is_refused_whatever_brings_it() {
         let mut ids = OTHERS.to_vec();
         ids.remove(left);
         let ids: Vec<(&str, &str)> = match left {
-            // The next line replaces an id with the same start.
+            // The bundle's id contains the id that the next replacement changes, so it is hidden
+            // first.
             0 => vec![
                 ("text.stats-bundle", "KEPT"),
                 ("text.stats", "mine.stats"),
@@ -113,7 +114,7 @@ fn an_id_inside_the_prefix_of_the_bundles_publisher_is_refused() {
     let ended = machine.toolward(words).arg("text=one").ends(3);
     ended.says("dev-clash");
     assert!(ended.stderr.contains("inside the prefix text"), "{ended}");
-    // Its code knows only its own id, and reports that when it runs.
+    // The driver knows only the tool's original id, so the call itself fails.
     trusted("[\"text.stats\", \"text.stats-bundle\", \"text-stats\"]");
     let ended = machine.toolward(words).arg("text=one").ends(1);
     assert!(ended.stderr.contains("error[not_found]"), "{ended}");

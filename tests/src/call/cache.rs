@@ -86,7 +86,7 @@ fn a_foreign_cache_file_is_not_run() {
     let other = machine();
     words(&one);
     words(&other);
-    // The driver is genuine in its own cache, where another key authenticates it.
+    // Each cache authenticates drivers with its own key, so a copied driver is not genuine.
     let (from, to) = (artefact(&one.cache()), artefact(&other.cache()));
     let good = fs::read(&to).unwrap();
     fs::remove_file(&to).unwrap();
@@ -104,7 +104,7 @@ fn a_cache_that_others_can_write_to_is_not_used() {
     let ended = machine.toolward(&format!("{CALL} --set text=a")).ends(0);
     ended.warns("others have access");
     assert_eq!(tree(&machine.cache()).len(), 0);
-    // A cache that is requested by name must be usable.
+    // If the cache is set by a flag, it must be usable.
     fs::create_dir(machine.path("open")).unwrap();
     fs::set_permissions(machine.path("open"), fs::Permissions::from_mode(0o777)).unwrap();
     let ended = machine

@@ -1,4 +1,4 @@
-//! Calls without a value: the exit code, the error's code, the next step.
+//! Calls that fail: the exit code, the error's code, the next step.
 
 use serde_json::json;
 

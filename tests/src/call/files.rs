@@ -1,4 +1,5 @@
-//! The examples on files as people have them. The tests compute the expected figures again.
+//! Runs the examples on files as people have them. The tests compute the expected figures
+//! themselves.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

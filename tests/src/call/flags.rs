@@ -165,7 +165,7 @@ fn a_call_has_an_id_that_is_a_uuid_of_version_7() {
     };
     let refused = call("0190f5fe-7c00-4a00-8000-000000000000");
     assert_eq!(refused.json()["error"]["code"], "input_invalid");
-    // The key that the driver sends on is the same each time, but is not the id.
+    // The driver's idempotency key is the same each time, and differs from the id.
     let id = uuid::Uuid::now_v7().to_string();
     let keys = [0, 1].map(|_| {
         let value = call(&id).json()["value"]["value"].clone();

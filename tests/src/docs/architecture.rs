@@ -3,7 +3,7 @@
 use super::markdown::Page;
 use crate::support::root;
 
-/// The most files, which a newcomer can read in one sitting.
+/// The largest number of files that a newcomer can read in one sitting.
 const MOST: usize = 40;
 
 #[test]

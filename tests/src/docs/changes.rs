@@ -4,7 +4,7 @@
 use super::markdown::Page;
 use crate::support::root;
 
-/// A section of the page, with the files of its list.
+/// Returns the page's sections, each with the files of its list.
 fn sections(page: &str) -> Vec<(&str, Vec<&str>)> {
     page.split("\n## ")
         .skip(1)

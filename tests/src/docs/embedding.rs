@@ -130,7 +130,7 @@ async fn the_snippets_for_embedders_do_what_the_page_says() {
     assert!(observed(&host, r#"{"text": ""}"#).await.is_empty());
     assert_eq!(callable(&host), ["text.stats"]);
     assert!(directory.path().join("drivers").is_dir());
-    // A tool that no bundle brings: the request is what is shown.
+    // No bundle has this tool. The page shows only the request.
     let reply = host.call(with_context()).await;
     assert_eq!(reply.result.unwrap_err().code.as_str(), "not_found");
     assert_eq!(failures.0.load(Ordering::Relaxed), 2);

@@ -1,4 +1,4 @@
-//! Every error code in the sources is also in the book.
+//! Every error code in a table of the sources is also in the book.
 
 use std::collections::BTreeSet;
 

@@ -6,7 +6,7 @@ use crate::support::root;
 /// The ids of the rows: a letter for the subject, then a number.
 const IDS: [(&str, usize); 5] = [("M", 14), ("R", 2), ("D", 24), ("O", 12), ("S", 12)];
 
-/// Rows of the plan that other work covers: large results, and the id of an approved call.
+/// Ids without a row: large results, and the id of an approved call.
 const ELSEWHERE: [&str; 2] = ["M4", "M9"];
 
 #[test]

@@ -56,7 +56,7 @@ fn anchors(page: &Page) -> BTreeSet<String> {
             anchors.insert(named.trim_end().trim_end_matches('}').to_owned());
             continue;
         }
-        // For a link, its text counts.
+        // Only the text of a link counts.
         let title = title.split("](").next().unwrap().replace('[', "");
         let slug: String = title
             .trim()

@@ -1,5 +1,4 @@
-//! The part of Markdown that the tests need: fenced blocks. `cargo xtask book --check` checks
-//! links.
+//! Reads the part of Markdown that the tests need: fenced blocks.
 
 use std::path::{Path, PathBuf};
 

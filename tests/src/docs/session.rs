@@ -72,7 +72,7 @@ pub(super) fn run(page: &Path, steps: &[Step], mut shell: Command, records: &Pat
     let status = |number: usize| records.join(format!("{number}.status"));
     let mut script = String::new();
     for (number, step) in steps.iter().enumerate() {
-        // A group and not a subshell, so that `cd` and variables stay for the next command.
+        // A group instead of a subshell, so that `cd` and variables stay for the next command.
         write!(
             script,
             "{{\n{}\n}} >'{}' 2>&1 </dev/null\n_status=$?\necho $_status >'{}'\n\

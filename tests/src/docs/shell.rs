@@ -1,5 +1,5 @@
-//! The directory in which a page's commands run: the checkout, or a temporary directory with the
-//! files that a reader of the book has. Each runs on its own machine.
+//! Makes the shell for a page's commands. Its directory is the checkout, or a temporary directory
+//! with the files that a reader of the book has. The home directory is the machine's.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,13 +9,13 @@ use crate::languages::toolchain;
 use crate::support::machine::{guest_cargo, toolward};
 use crate::support::{Machine, copy, root};
 
-/// The files in the directory of the book's pages, to read and to change.
+/// The files that are copied into the directory of a page's commands.
 const COPIED: &[&str] = &["README.md", "LICENSE", "examples"];
 
-/// Files that belong to a workspace and work only in their own place.
+/// Folders that work only in their own workspace, so they are linked.
 const LINKED: &[&str] = &["guest-sdk"];
 
-/// The components of other hosts that are included.
+/// Components of other hosts that are copied.
 const FOREIGN: &[&str] = &["amplifier.wasm", "functions.wasm"];
 
 /// Returns a shell in a directory with [`COPIED`], [`LINKED`] and [`FOREIGN`].

@@ -70,7 +70,7 @@ pub(super) fn other(example: &str) -> Option<&'static Other> {
         .find(|other| other.example == example)
 }
 
-/// An example with copies of the library's files instead of links to them.
+/// Builds a copy of an example again. The copy has the library's files instead of links to them.
 fn rebuilt(other: &Other) -> Machine {
     let machine = Machine::with_example(other.example);
     copy(&folder(other.example), &machine.path("again"));
@@ -156,7 +156,6 @@ fn the_examples_in_other_languages_pass_their_own_tests() {
     }
 }
 
-/// SQLite can change files and itself, but a query can't.
 #[test]
 fn a_query_over_csv_files_only_reads_them() {
     let machine = Machine::with_example("csv-sql");

@@ -1,5 +1,5 @@
 //! Forged messages of a compromised host to the broker of programs: only the number of a line and a
-//! JSON input have an effect. Also a host without a broker.
+//! JSON input have an effect. Another test runs a host without a broker.
 
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -102,7 +102,7 @@ impl Broker {
         (id, ended["ending"].clone(), bytes)
     }
 
-    /// Asserts that the broker ends with an error and has run nothing.
+    /// Asserts that the broker ends with an error, and without an answer.
     fn gives_up(mut self, what: &str) {
         let mut left = Vec::new();
         // A reset means the same as an end.
@@ -210,7 +210,7 @@ fn a_broker_takes_no_input_that_is_not_json_and_goes_on() {
     broker.run(8, b"{\"a\":1}");
     broker.takes(8);
     broker.say(&go(8), b"");
-    // The second message has no further effect.
+    // A repeated message has no effect.
     broker.say(&go(8), b"");
     let (id, how, stdout) = broker.answer();
     assert_eq!((id, how), (8, json!({ "Exited": 0 })));

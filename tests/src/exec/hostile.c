@@ -1,5 +1,5 @@
-// A program that tries what a program of an [[exec]] must not get away with. Its second argument says what;
-// it writes JSON that says what came of it.
+// A program that tries what a program of an [[exec]] must not do. Its second argument names the
+// attempt. The program writes JSON that reports the outcome.
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -21,7 +21,7 @@ extern char **environ;
 
 static const char *yes(int could) { return could ? "true" : "false"; }
 
-// Goes on for a minute, whatever it is told.
+// Runs for a minute, and ignores the usual signals that end a process.
 static void linger(void) {
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
@@ -30,7 +30,8 @@ static void linger(void) {
     _exit(0);
 }
 
-// A child, and one that left session, group and parent behind; how many there are.
+// Starts a child, and a child whose own child is in another session. Returns how many children were
+// started.
 static int leave_behind(void) {
     int made = 0;
     pid_t child = fork();
@@ -111,7 +112,8 @@ int main(int count, char **arguments) {
         return 0;
     }
     if (!strcmp(what, "complain-of-secret")) {
-        // Half of it lies before the last 64 KiB, half of it again before the last 2 KiB, and it stands whole at the end.
+        // The first key crosses the start of the last 64 KiB, and the second that of the last 2
+        // KiB. The third key is whole, near the end.
         const char *key = getenv("KEY");
         const char *last = " at last";
         size_t length = strlen(key), half = length / 2;

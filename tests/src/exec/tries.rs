@@ -1,4 +1,4 @@
-//! Attempts of the program.
+//! Attempts of the hostile program.
 
 use std::fs;
 use std::time::Duration;

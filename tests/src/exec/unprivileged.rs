@@ -30,7 +30,7 @@ struct User {
     namespaces: bool,
 }
 
-/// Returns the user who runs the tests.
+/// Returns the ids of the user who runs the tests, and of that user's group.
 fn own() -> (u32, u32) {
     let own = fs::metadata("/proc/self").unwrap();
     (own.uid(), own.gid())
@@ -194,7 +194,8 @@ fn is_held(namespaces: bool) {
     assert!(!ended.stdout.contains("correct-horse"), "{ended}");
 }
 
-/// A program that starts long-running processes and keeps running itself.
+/// Asserts that a program is ended in time, although it starts long-running processes and keeps
+/// running itself.
 fn is_ended_in_time(namespaces: bool) {
     let scene = Scene::new(&["linger"]).line("processes = true\nlimits = { timeout_ms = 1500 }\n");
     let ended = User::of(scene, namespaces).call();
@@ -226,6 +227,6 @@ fn a_program_of_a_user_without_namespaces_is_held_and_starts_no_process() {
     }
     is_held(false);
     is_ended_in_time(false);
-    // Processes that it starts could outlive it.
+    // Its processes could outlive it here, so it can start none.
     assert_eq!(did(leaves(), false)["made"], 0);
 }

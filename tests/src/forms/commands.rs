@@ -240,7 +240,7 @@ pub(super) fn registry(forms: &mut Forms) {
     }
 }
 
-/// Tools in other forms, and the parts of this machine that a test can control.
+/// Imports of other hosts' tools, and `doctor` on a machine without compilers.
 pub(super) fn others(forms: &mut Forms) {
     let service = Service::answering("200 OK", "{}");
     let (_, said) = importing::aml::imported(&service);

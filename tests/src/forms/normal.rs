@@ -39,7 +39,7 @@ impl Placeholders {
     pub(super) fn value(&mut self, value: Value) -> Value {
         match value {
             Value::String(text) => self.text(&text).into(),
-            // Digests are sorted, so their order differs in each run.
+            // Digests differ in each run and are sorted, so their order differs as well.
             Value::Array(all) if all.len() > 1 && all.iter().all(is_digest) => {
                 all.iter().map(|_| Value::from("<digest>")).collect()
             }

@@ -115,7 +115,7 @@ pub(super) fn ledger(forms: &mut Forms) {
     let writer = replay::open(&machine, Keep::All);
     for (kind, body) in records {
         let entry = Entry::new(record(kind, body).event).principal("alice");
-        // Only the writer opens and closes a session.
+        // Only the writer itself records that a session opens or closes.
         if !matches!(entry.event(), Event::Opened(_) | Event::Closed(_)) {
             writer.append(entry, Durability::Disk).wait().unwrap();
         }
@@ -158,7 +158,7 @@ pub(super) fn ledger(forms: &mut Forms) {
     forms.add("cassette", "replayed over MCP", server.answer(1));
 }
 
-/// A server of the hostile tool, and of a tool that changes something.
+/// Starts a server with the hostile tool, and with a tool that changes something.
 fn serve(machine: &Machine) -> Raw {
     crate::hostile::add(machine, "hostile");
     let contract = "hostile/tools/hostile.run/TOOL.md";
@@ -216,7 +216,7 @@ pub(super) fn events(forms: &mut Forms) {
     let said = raw.said();
     let events = fs::read_to_string(machine.path("events.jsonl")).unwrap();
     add_each(forms, "events", "/event_type", lines(&events));
-    // Other lines are named after modules.
+    // The targets of other lines are modules.
     let calls = lines(&said)
         .into_iter()
         .filter(|line| line["target"] == "toolward_host::calls");

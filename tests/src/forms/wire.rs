@@ -140,8 +140,9 @@ impl<'a> Client<'a> {
         opened
     }
 
-    /// Returns the answers to a request, and to its repetition with answers. Of several
-    /// notifications of one method it keeps the first, since their number depends on timing.
+    /// Returns the messages that a request causes, including its repetition with answers. Of
+    /// several notifications of one method only the first is kept, since their number depends on
+    /// timing.
     fn ask(&mut self, method: &str, mut params: Value) -> Vec<Value> {
         if self.revision == STATELESS {
             let meta = [
@@ -242,7 +243,8 @@ impl<'a> Client<'a> {
 struct Seen(Vec<(&'static str, &'static str, Map<String, Value>)>);
 
 impl Seen {
-    /// Equal results of several clients are named after the first of them.
+    /// Adds what a client received. If another client received the same, only that client's name is
+    /// added.
     fn add(
         &mut self,
         file: &'static str,
@@ -310,7 +312,7 @@ pub(super) fn messages(forms: &mut Forms) {
     refusals(&served, token, forms);
 }
 
-/// Tools that are found instead of listed, with a client that can't ask a person.
+/// Calls tools that a client finds by a search, with a client that can't ask a person.
 fn found(server: Raw, seen: &mut Seen) {
     let mut client = Client::new(Link::Stdio(server), STATELESS);
     let search = json!({ "names": ["conformance.sum", "no.tool"] });
@@ -333,7 +335,8 @@ fn found(server: Raw, seen: &mut Seen) {
     }
 }
 
-/// Requests that HTTP refuses: the method, an additional header, the body.
+/// Requests that the server refuses over HTTP: the case, the method, an additional header, the
+/// body.
 const REFUSED: &str = r#"
 wrong token | POST | Authorization: Bearer none | {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 another origin | POST | Origin: https://other.example | {"jsonrpc":"2.0","id":1,"method":"tools/list"}

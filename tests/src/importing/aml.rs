@@ -286,9 +286,10 @@ fn the_examples_of_the_text_are_installed_for_a_publisher_trusted_for_their_pref
         assert_eq!(sent.code, Some(0), "{sent}");
         assert_eq!(sent.json()["value"]["status"], "sent", "{sent}");
     }
-    // The definition's own id is not a name here.
+    // The definition's own id is not a name of the tool here.
     assert_ne!(call("send_email", mail).code, Some(0));
-    // The service gives both tools the same answer, and the other tool promises a different one.
+    // The service gives both tools the same answer, which does not match the outputs of the other
+    // tool.
     let searched = call("desk.search-product-kb", r#"{"query": "reset"}"#);
     assert_eq!(searched.code, Some(1), "{searched}");
     let [first, second, third] = &service.seen()[..] else {

@@ -65,7 +65,7 @@ fn is_imported_and_called(machine: &Machine, tools: &[&str]) {
 #[test]
 fn a_component_that_was_made_in_python_becomes_tools() {
     let machine = sources("python");
-    // It starts other programs to find a virtual environment, unless it is given one.
+    // componentize-py starts other programs to find a virtual environment, unless it is given one.
     let packages = machine.path("no-packages");
     std::fs::create_dir_all(packages.join("lib/python3/site-packages")).unwrap();
     let mut command = machine.program(directory().join("python/bin/componentize-py"));
@@ -75,7 +75,7 @@ fn a_component_that_was_made_in_python_becomes_tools() {
     let building = turn();
     output(&mut command);
     drop(building);
-    // It imports sockets, but no sockets were declared.
+    // The component imports sockets, but no sockets were declared.
     let inspected = machine.toolward("inspect words.wasm").ends(0);
     assert!(inspected.stdout.contains("wasi:sockets/tcp"), "{inspected}");
     // componentize-py exports `init` for itself. It is left out.

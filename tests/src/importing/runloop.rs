@@ -7,7 +7,7 @@ use super::service::Service;
 use crate::mcp::raw::Raw;
 use crate::support::{Machine, Session};
 
-/// The directory of an agent whose only tool calls a service.
+/// Returns a machine with the directory of an agent whose only tool calls a service.
 pub(crate) fn agent(service: &Service) -> Machine {
     let machine = Machine::new();
     let host = format!("localhost:{}", service.port);

@@ -137,7 +137,7 @@ fn a_library_that_is_named_beside_the_tool_will_do() {
 
 #[test]
 fn a_release_of_a_library_that_changes_a_tool_holds_it_until_that_is_accepted() {
-    // One line is stricter, and another is looser.
+    // The first change is stricter, and the second is looser.
     for lines in [
         "risk_level: 1\nfires_events: [counted]\n",
         "risk_level: 0\n",
@@ -149,7 +149,7 @@ fn a_release_of_a_library_that_changes_a_tool_holds_it_until_that_is_accepted() 
             .ends(4)
             .json();
         let surface = held["surface"].as_str().unwrap();
-        // The library waits as well, and nothing has changed until it is accepted.
+        // The library's release waits as well, so the tool still runs.
         runs(&machine);
         let accept = format!("update {LIBRARY} --accept {surface}");
         let accepted = machine.toolward(&accept).ends(0);

@@ -1,6 +1,6 @@
 //! Hosts that a registry names and that are not allowed yet: a person at a terminal is asked once
-//! about each, and the answer is stored. Without a person nothing is asked, and no request is sent
-//! there before the yes.
+//! about each, and the answer is stored. Without a person nothing is asked. No request is sent to
+//! such a host before the yes.
 
 use super::elsewhere::{FIRST, TRUST, push, pushed};
 use super::fronted::Fronted;
@@ -13,7 +13,7 @@ const BLOBS: &str = "https://blobs.example";
 const CONFIG: &str = ".config/toolward/toolward.toml";
 const KEPT: &str = ".local/state/toolward/trust/downloads.json";
 
-/// Returns a registry with the first release, and a machine whose table lacks a line.
+/// Returns a registry with the first release, and a machine whose table lacks the line `key`.
 fn lacking(key: &str) -> Option<(Fronted, Machine, toolward_signing::key::SigningKey)> {
     let (fronted, machine, one) = pushed()?;
     machine.configure(&format!("{TRUST}{}", fronted.table(&machine, key)));
@@ -104,7 +104,7 @@ fn a_host_of_downloads_is_asked_about_once_and_kept_for_its_repository() {
     let run = fronted.toolward(&machine, &format!("install {other}"));
     refused_run(&machine, run, 1, "registry-redirect-refused");
 
-    // It is stored until no bundle comes from there.
+    // The answer is removed with the last bundle from that repository.
     machine.toolward(&format!("remove {ID}")).ends(0);
     let run = fronted.toolward(&machine, &install);
     refused_run(&machine, run, 1, "registry-redirect-refused");

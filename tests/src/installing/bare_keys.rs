@@ -1,5 +1,5 @@
-//! Publishers that are trusted by a bare key: a person types its fingerprint, it has a maximum age,
-//! and it gets no ids of other publishers unless the operator states so.
+//! Publishers that are trusted by a bare key: a person types the key's fingerprint, releases have a
+//! maximum age, and the publisher gets no ids of other publishers unless the operator states so.
 
 use toolward_signing::key::SigningKey;
 use toolward_signing::timestamp::Timestamp;
@@ -39,7 +39,7 @@ fn typed(machine: &Machine, words: &str, question: &str, keys: &str) -> Left {
     typed_after(machine, words, "", question, keys)
 }
 
-/// The same, but other keys wait in the terminal before the question is shown.
+/// Does the same, but other keys wait in the terminal before the question is shown.
 fn typed_after(machine: &Machine, words: &str, before: &str, question: &str, keys: &str) -> Left {
     let command = machine.toolward(words).into_command();
     let mut session = Session::start(command, 120, before);
@@ -169,7 +169,7 @@ fn a_bare_key_installs_what_lies_below_its_prefixes_only() {
     machine.toolward("install b.toolbundle").ends(0);
     assert_eq!(listed(&machine)[0]["publisher"], "acme");
     runs(&machine);
-    // Another key can't sign in its name, and it can't sign in another name.
+    // Another key can't sign as acme, and acme's key can't sign as another publisher.
     let other = key(&machine, "other");
     ship(&machine, &release(2), &other, "other.toolbundle");
     refused(&machine, "install other.toolbundle", 3, "unknown-publisher");
@@ -206,14 +206,14 @@ fn what_a_bare_key_signed_is_refused_once_it_is_too_old() {
     ship(&machine, &aged(1, 30), &one, "b.toolbundle");
     machine.toolward("install b.toolbundle").ends(0);
     runs(&machine);
-    // The new age also applies to installed bundles.
+    // The new maximum age also applies to installed bundles.
     let shorter = format!("trust add {FILE} --prefix text --max-age-days 10");
     let left = typed(&machine, &shorter, QUESTION, "y\r");
     assert_eq!(left.code, Some(0), "{left:?}");
     assert!(left.screen.contains("- at most 90 days old"), "{left:?}");
     assert!(left.screen.contains("+ at most 10 days old"), "{left:?}");
     is_not_loaded(&machine, "too-old");
-    // Only a person can lengthen it.
+    // Only a person can raise the maximum age.
     let update = "trust update acme --max-age-days 365";
     refused(&machine, update, 2, "publisher-bare");
     let longer = format!("trust add {FILE} --prefix text --max-age-days 365");
@@ -310,7 +310,7 @@ fn a_key_that_comes_with_a_bundle_is_not_trusted() {
     let web = Web::serve(pem.into_bytes());
     let fetched = format!("{} --plain-http", add(&web.url("acme.pub.pem")));
     refused(&machine, &fetched, 3, "key-misplaced");
-    // In a separate folder, it leads to a question.
+    // A key in a separate folder leads to a question.
     machine
         .toolward(&add(FILE))
         .ends(3)
@@ -353,7 +353,7 @@ fn a_publisher_that_is_trusted_by_its_document_is_not_trusted_by_a_key() {
     key(&machine, "acme");
     let words = format!("trust add {FILE} --prefix more");
     refused(&machine, &words, 2, "publisher-known");
-    // Flags for documents are refused for a key, and the reverse.
+    // Flags for keys are refused for a document, and flags for documents are refused for a key.
     for flag in ["--name acme", "--takes-from acme"] {
         let words = format!("trust add acme.publisher.json --prefix text {flag}");
         refused(&machine, &words, 2, "setting-invalid");
@@ -392,7 +392,7 @@ fn a_bare_key_is_removed_and_what_it_signed_is_loaded_no_more() {
     is_not_loaded(&machine, "unknown-publisher");
     let shown = machine.toolward("trust list").ends(0);
     assert_eq!(shown.stdout, "", "{shown}");
-    // It is trusted again only by its fingerprint.
+    // The publisher is trusted again only by its fingerprint.
     machine
         .toolward(ADD)
         .ends(3)
@@ -406,7 +406,7 @@ fn what_a_bare_key_signed_is_installed_and_updated_from_elsewhere() {
     let (machine, one) = trusting_a_key();
     let first = Web::serve(machine.read("b.toolbundle"));
     let url = first.url("b.toolbundle");
-    // Its maximum age is its rule of freshness.
+    // The publisher's maximum age serves as the rule of freshness.
     machine
         .toolward(&format!("install {url} --plain-http"))
         .ends(0);

@@ -1,5 +1,5 @@
-//! The signed index of a channel: it states which release of each bundle is current, against a
-//! source that serves another one.
+//! The signed index of a channel states which release of each bundle is current. A source that
+//! serves another release is refused.
 
 use toolward_signing::key::SigningKey;
 use toolward_signing::timestamp::Timestamp;

@@ -1,5 +1,5 @@
 //! A store on a disk that is full or read-only: it can be shown, verified and used, and a bundle
-//! can be removed to make room. The disk is a small one of the test, in its own mount namespace.
+//! can be removed to make room. The test mounts a small disk in its own mount namespace.
 
 use std::fs;
 use std::process::Command;
@@ -147,7 +147,7 @@ fn on_a_read_only_disk_bundles_are_shown_and_used_and_nothing_is_changed() {
 
 #[test]
 fn where_the_newest_changes_can_not_be_read_nothing_is_called_or_verified() {
-    // A log without an index. SQLite can't create one here.
+    // A write-ahead log without an index, which SQLite can't create here.
     let script = "
         printf 'what was revoked last' >\"$state-wal\"
         rm -f \"$state-shm\"

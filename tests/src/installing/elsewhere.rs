@@ -92,7 +92,7 @@ fn a_proxy_that_refuses_is_named_without_its_login_and_not_gone_around() {
     tells(&ended, &format!("127.0.0.1:{port}"));
     assert!(!ended.stderr.contains("hunter3"), "{ended}");
 
-    // Excepted hosts are reached without the proxy, which leads nowhere here.
+    // Hosts in `NO_PROXY` are reached without the proxy, and nothing answers there.
     fronted.tunnels();
     let run = fronted
         .toolward(&machine, &install)

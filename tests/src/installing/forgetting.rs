@@ -121,7 +121,7 @@ fn a_key_named_by_itself_is_still_held_to_what_its_publisher_revokes() {
         .ends(0);
     machine.toolward(verify).ends(3).says("bundle-revoked");
     refused(&machine, install, 3, "bundle-revoked");
-    // The same after it is removed as well.
+    // The revocation stays in effect after acme is removed.
     machine.toolward("trust remove acme").ends(0);
     machine.toolward(verify).ends(3).says("bundle-revoked");
     // Another bundle of the key is not revoked.
@@ -148,7 +148,7 @@ fn a_publisher_that_is_refused_after_its_fingerprint_was_compared_is_no_lasting_
         doctor.stdout.matches("`trust add` trusts acme").count()
     };
     assert_eq!(lines(), 1);
-    // Its first document verifies, but the second one was seen already.
+    // The publisher's first document verifies, but its second one was seen already.
     let run = add(&machine, "acme", GRANT, &fingerprint);
     super::refused_run(&machine, run, 3, "rollback");
     assert_eq!(lines(), 1);

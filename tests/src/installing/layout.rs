@@ -11,7 +11,7 @@ use crate::support::{Machine, copy};
 
 #[test]
 fn trust_that_lies_in_the_current_directory_is_none() {
-    // Someone trusts acme in a configuration that comes with a repository.
+    // A repository contains a configuration that trusts acme.
     let machine = Machine::new();
     let one = key(&machine, "one");
     let fingerprint = document(&machine, "acme", "one");

@@ -127,7 +127,7 @@ fn a_document_that_was_noted_and_not_kept_is_taken_in_again() {
     let file = trust(&machine).join("acme/publisher.json");
     let before = fs::read(&file).unwrap();
     machine.toolward("trust update acme 2.json").ends(0);
-    // The process was killed between the two steps.
+    // Restores the state of a process that was killed between the two steps.
     fs::write(&file, before).unwrap();
     let told = machine.toolward("trust update acme 2.json --json").ends(0);
     assert_eq!(told.json()["version"], 2);

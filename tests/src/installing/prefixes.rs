@@ -10,7 +10,7 @@ use crate::mcp::raw::Raw;
 use crate::support::{Machine, Session};
 
 const UPDATE: &str = "trust update acme --prefix kv --prefix kv-counter";
-/// The server checks once a second.
+/// How soon a server applies a change. It checks once a second.
 const SOON: Duration = Duration::from_secs(30);
 
 fn prefixes(machine: &Machine) -> String {

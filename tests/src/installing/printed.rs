@@ -115,7 +115,7 @@ fn the_readmes_install_and_trust_runs_as_printed() {
     // No newer release exists yet.
     let same = world.run(update).ends(0);
     assert!(same.stdout.contains("unchanged"), "{same}");
-    // The next release is next to it.
+    // The publisher publishes the next release.
     publish(2, "1.1.0", false);
     let updated = world.run(update).ends(0);
     assert!(updated.stdout.contains("1.1.0"), "{updated}");

@@ -34,7 +34,7 @@ fn append(machine: &Machine, directory: &Path) -> crate::support::Run {
     append_beside(machine, directory, "")
 }
 
-/// The same, with more lines in the configuration.
+/// Does the same, with more lines in the configuration.
 fn append_beside(machine: &Machine, directory: &Path, more: &str) -> crate::support::Run {
     fs::create_dir_all(directory).unwrap();
     machine.write(
@@ -88,7 +88,7 @@ fn no_workspace_has_anything_in_common_with_the_ledger() {
         ("calls/ledger", ""),
         ("calls/ledger/sessions", ""),
         ("log", ""),
-        // Earlier records.
+        // The ledger may have earlier records even if it is off.
         ("calls/ledger", "off = true\n"),
     ] {
         let directory = machine.path(directory);
@@ -115,7 +115,7 @@ fn a_slip_in_the_settings_of_the_ledger_is_named_before_anything_runs() {
     assert!(!machine.path("notes/journal.md").exists());
     append_beside(&machine, &machine.path("notes"), "[ledger]\ndays = 7\n").ends(0);
     machine.toolward(check).ends(0);
-    // In a file of --policy-file it would have no effect.
+    // `[ledger]` has no effect in a file of --policy-file, so it is refused there.
     machine.write("p.toml", "[ledger]\noff = true\n");
     machine
         .toolward(

@@ -4,7 +4,7 @@ use super::web::Web;
 use super::{installed, is_not_loaded, kept, key, listed, refused, release, ship, trusting};
 use crate::support::{Ended, Machine, Run};
 
-/// Runs a command that sends a request to a server, and does something else before the answer.
+/// Runs a command that sends a request to a server, and does `work` before the server answers.
 fn meanwhile(run: Run, web: &Web, work: impl FnOnce()) -> Ended {
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| run.end());

@@ -1,4 +1,4 @@
-//! Bundles from a registry: Debian's, on this machine, with its own data.
+//! Bundles from a registry: Debian's `docker-registry` runs on this machine.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -29,13 +29,13 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Starts one that uses plain http, or reports visibly that no registry is installed.
+    /// Starts a registry that uses plain http, or reports visibly that no registry is installed.
     pub(crate) fn start() -> Option<Self> {
         Self::with(|_| String::new())
     }
 
-    /// Starts one with more lines in the `http` part of its configuration. The lines may name files
-    /// in its folder.
+    /// Starts a registry with more lines in the `http` part of its configuration. The lines may
+    /// name files in its folder.
     pub(super) fn with(more: impl FnOnce(&Path) -> String) -> Option<Self> {
         let program = match program() {
             Ok(program) => program,
@@ -141,7 +141,7 @@ fn documents_and_co_signatures_travel_by_registry_too() {
         .arg(format!("--fingerprint={fingerprint}"))
         .ends(0);
 
-    // Another key signs the pushed bundle, and only the signature is added.
+    // Another key signs the pushed bundle. Only the signature is pushed.
     key(&machine, "two");
     machine
         .toolward("publisher sign 1.toolbundle --key two.pem")

@@ -1,5 +1,5 @@
-//! `update` of a bundle that was installed by a version's tag: it takes the newest release in the
-//! repository, whatever tags and registry state.
+//! `update` of a bundle that was installed by a version's tag. It takes the newest release with
+//! such a tag, and trusts neither the tag nor the registry.
 
 use toolward_signing::key::SigningKey;
 
@@ -50,7 +50,7 @@ fn an_update_finds_the_release_with_the_highest_sequence_whatever_the_tags_say()
     assert_eq!(sequence(&machine), 1);
     push(&machine, &server, &release(2), &one, "9.0.0");
     push(&machine, &server, &release(3), &one, "1.1.0");
-    // A tag of another pattern, which was moved.
+    // Tags of other patterns are ignored.
     push(&machine, &server, &release(4), &one, "stable");
     push(&machine, &server, &release(5), &one, "v2.0.0");
     machine.toolward(UPDATE).ends(0);
@@ -147,7 +147,7 @@ fn a_release_that_looks_otherwise_is_held() {
         .toolward(&format!("update {ID} --accept {surface} --plain-http"))
         .ends(0);
     assert_eq!(sequence(&machine), 2);
-    // The search continues from there.
+    // The accepted release is now the newest one.
     machine.toolward(UPDATE).ends(0);
     assert_eq!(sequence(&machine), 2);
 }
@@ -221,7 +221,8 @@ fn a_freshness_rule_is_given_kept_shown_and_enforced() {
     assert_eq!(shown.json_lines()[0]["max_age_days"], 30, "{shown}");
     machine.toolward(&install).ends(0);
     runs(&machine);
-    // It applies at each load, and can only tighten the operator's general rule.
+    // The publisher's maximum age applies at each load, and can only tighten the operator's general
+    // rule.
     let mut old = release(2);
     let day = 86_400;
     let made = old.manifest.created.unix() - 40 * day;

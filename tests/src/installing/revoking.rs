@@ -81,7 +81,7 @@ fn a_list_that_the_publisher_did_not_sign_revokes_nothing() {
         .ends(0);
     let words = "trust update acme --revocations list.json";
     refused(&machine, words, 3, "threshold-not-met");
-    // It is not the list of the bundle's signer, either.
+    // It is not zeta's list either, although zeta's key signed it.
     let words = "trust update zeta --revocations list.json";
     refused(&machine, words, 3, "wrong-publisher");
     runs(&machine);

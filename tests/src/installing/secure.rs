@@ -48,7 +48,8 @@ impl Certificates {
         }
     }
 
-    /// Writes them to a registry's folder. Returns the lines that name them.
+    /// Writes certificate and key to a registry's folder. Returns the lines of configuration that
+    /// name them.
     pub(super) fn for_registry(&self, folder: &Path) -> String {
         let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
         fs::write(&certificate, &self.certificate).unwrap();

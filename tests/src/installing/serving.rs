@@ -10,7 +10,7 @@ use super::{GRANT, ID, add, document, installed, key, release, ship, trusting};
 use crate::mcp::raw::Raw;
 use crate::support::{Draft, Machine, Run, tree};
 
-/// The server checks once a second.
+/// How soon a server applies a change. It checks once a second.
 const SOON: Duration = Duration::from_secs(30);
 
 fn serve(machine: &Machine) -> Raw {
@@ -131,7 +131,7 @@ fn a_server_ends_at_once_though_it_waits_for_a_lock_that_somebody_holds() {
     std::thread::sleep(Duration::from_secs(3));
     assert!(works(&call(&mut raw, 2)));
     raw.hang_up();
-    // A process that waits for the lock waits for a minute.
+    // A process that waited for the lock would wait for a minute.
     let ended = raw.ended(SOON).expect("it ends with its client");
     assert_eq!(ended.code(), Some(0), "{ended}");
     drop(lock);
@@ -191,7 +191,7 @@ fn publishers_that_are_known_only_while_tools_are_served_count_too() {
         format!("publisher revoke acme --bundle {digest}=leaks --key one.pem -o list.json");
     machine.toolward(&revoke).ends(0);
     let mut raw = serve_named(&machine, "--trust-key one.pub.pem");
-    // The owner of the key is known again, and with it the owner's revocations.
+    // Once the owner of the key is trusted, the owner's revocations apply again.
     add(&machine, "acme", GRANT, &fingerprint).ends(0);
     let update = "trust update acme --revocations list.json";
     machine.toolward(update).ends(0);

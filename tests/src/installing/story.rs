@@ -19,7 +19,8 @@ const EXAMPLES: [&str; 4] = ["text-stats", "html-text", "units-dates", "http-fet
 const PREFIXES: &str = "--prefix text --prefix text-stats --prefix html --prefix html-text --prefix units \
                         --prefix units-dates --prefix dates --prefix http --prefix http-fetch";
 
-/// A release of an example. The hosts that one of them declares do not exist.
+/// Returns a release of an example. The hosts that `http-fetch` declares are replaced by hosts that
+/// do not exist.
 fn draft(example: &str, sequence: u64) -> Draft {
     let draft = release_of(example, sequence);
     match example {
@@ -31,7 +32,7 @@ fn draft(example: &str, sequence: u64) -> Draft {
     }
 }
 
-/// The publisher puts releases into the channel.
+/// Publishes an index of the channel with these releases.
 fn announce(fronted: &Fronted, machine: &Machine, bundles: &[String], index: &str, after: &str) {
     let bundles = bundles.iter().map(|file| format!("--bundle {file} "));
     let bundles: String = bundles.collect();
@@ -89,7 +90,7 @@ fn releases_are_published_updated_held_accepted_and_revoked_over_a_registry_else
     };
     let update = |words: &str| fronted.toolward(&machine, &format!("update {words}"));
 
-    // Published and installed.
+    // The four bundles are published and installed.
     for example in EXAMPLES {
         publish(&draft(example, 1), example, 1);
         let install = format!("install oci://registry.example/acme/{example}:1.0.0");
@@ -97,7 +98,7 @@ fn releases_are_published_updated_held_accepted_and_revoked_over_a_registry_else
     }
     all_run(&machine);
 
-    // By tag.
+    // The bundles are updated by tag.
     for example in EXAMPLES {
         publish(&draft(example, 2), example, 2);
     }
@@ -105,7 +106,7 @@ fn releases_are_published_updated_held_accepted_and_revoked_over_a_registry_else
     assert_eq!(sequences(&machine), [2; 4]);
     all_run(&machine);
 
-    // By channel: the release that it lists, not the newest.
+    // The bundles are updated by channel: to the releases that it lists, and not to the newest.
     key(&machine, "index");
     let pem = machine.text("index.pub.pem");
     let channel = format!(
@@ -120,7 +121,7 @@ fn releases_are_published_updated_held_accepted_and_revoked_over_a_registry_else
     assert_eq!(sequences(&machine), [3; 4]);
     all_run(&machine);
 
-    // Held, and accepted.
+    // A release is held, and then accepted.
     let [_, html, units, http] = third;
     let file = publish(&reworded(draft("text-stats", 5)), "text-stats", 5);
     let files = [file, html.clone(), units.clone(), http.clone()];
@@ -137,11 +138,11 @@ fn releases_are_published_updated_held_accepted_and_revoked_over_a_registry_else
     assert_eq!(sequences(&machine), [5, 3, 3, 3]);
     all_run(&machine);
 
-    // Narrowed.
+    // A grant is narrowed.
     narrowed(&machine);
     all_run(&machine);
 
-    // Revoked.
+    // A release is revoked.
     let digest = own(&machine)["digest"].clone();
     let digest = digest.as_str().unwrap();
     let revoke =
@@ -155,7 +156,7 @@ fn releases_are_published_updated_held_accepted_and_revoked_over_a_registry_else
     let ended = refused_run(&machine, update(ID), 3, "channel-mismatch");
     ended.warns("text-stats:1.4.0 is passed over: this release was revoked");
 
-    // Replaced by a new release.
+    // The revoked release is replaced by a new one.
     let file = publish(&reworded(draft("text-stats", 6)), "text-stats", 6);
     announce(
         &fronted,

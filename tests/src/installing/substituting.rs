@@ -7,7 +7,7 @@ use super::web::Web;
 use super::{ID, add, document, key, listed, now, refused, release, runs, sequence, ship};
 use crate::support::{Draft, Machine};
 
-/// A machine that trusts acme for two bundles and has installed the first one.
+/// A machine that trusts acme for two bundles. The first bundle is in the file `from`.
 fn with_two_prefixes(from: &str) -> (Machine, SigningKey) {
     let machine = Machine::new();
     let one = key(&machine, "one");
@@ -36,7 +36,7 @@ fn an_update_installs_no_other_bundle_that_lies_where_the_first_one_lay() {
     machine.toolward("update").ends(3).warns("(wrong-bundle)");
     assert_eq!(sequence(&machine), 1);
     runs(&machine);
-    // It is a valid bundle if it is requested.
+    // The other bundle is valid, and is installed if it is requested.
     machine.toolward("install b.toolbundle").ends(0);
     assert_eq!(listed(&machine).len(), 2);
 }

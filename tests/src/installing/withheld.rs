@@ -149,7 +149,7 @@ fn a_server_says_at_its_start_which_bundle_it_leaves_out() {
 fn a_bundle_of_a_publisher_that_is_trusted_no_more_is_shown_as_that() {
     let (machine, _) = installed();
     machine.toolward("trust remove acme").ends(0);
-    // At least one publisher must be trusted, or the commands report nothing else.
+    // Some publisher must be configured, or the commands report only that none is trusted.
     machine.configure("# nobody else\n");
     is_shown_as(&machine, "unknown-publisher");
 }
@@ -189,7 +189,7 @@ fn a_bundle_whose_file_was_damaged_is_shown_as_that() {
     is_shown_as(&machine, code.as_str().unwrap());
     fs::remove_file(&file).unwrap();
     is_shown_as(&machine, "object-missing");
-    // A removed bundle can be installed again as before.
+    // A bundle whose file is missing can be installed again.
     machine.toolward("install b.toolbundle").ends(0);
     assert_eq!(shown(&machine)["state"], "verified");
     runs(&machine);

@@ -22,8 +22,8 @@ const PAGE: &str = "docs/src/languages/conformance.md";
 struct Library {
     /// Its column of [`PAGE`].
     name: &'static str,
-    /// The lines of `[[build]]` that name the sources: of the driver for all tools but one, and, if
-    /// the toolchain has HTTP, of the driver that makes requests.
+    /// The lines of `[[build]]` that name a driver's source: first of the driver for all tools but
+    /// one, and then, if the toolchain has HTTP, of the driver that makes requests.
     source: (&'static str, Option<&'static str>),
     /// The driver's source and the library, each with its path in the repository and its place in
     /// the bundle.
@@ -62,7 +62,8 @@ const QUICKJS: Library = Library {
     files: false,
 };
 
-/// The same source. Only the driver that makes requests runs in this engine, chosen by its world.
+/// The source is that of [`QUICKJS`]. Only the driver that makes requests runs in this engine,
+/// since its world asks for HTTP.
 const STARLINGMONKEY: Library = Library {
     name: "StarlingMonkey",
     source: (
@@ -330,7 +331,7 @@ impl Probe {
         let recursion = self.op(&json!({"op": "recurse"}));
         let code = recursion["error"]["code"].as_str().unwrap();
         let known = ["internal", "toolward:limit_exceeded"].contains(&code);
-        // If the language keeps its own stack in memory, its end is a trap.
+        // If the language keeps its own stack in memory, the recursion ends in a trap.
         assert!(known || !catches && code == "upstream_error", "{recursion}");
         self.failed("endless recursion", &recursion);
         // No failed call left anything behind.

@@ -274,7 +274,7 @@ fn the_end_of_a_server_over_http_is_the_reason() {
     }
 }
 
-/// Asserts the same for a server that continues.
+/// Ends a server that still runs, and asserts the same from its log.
 #[track_caller]
 fn are_cancelled_and_ended(machine: &Machine, mut served: Served, reason: &str) {
     served.interrupted(machine);

@@ -76,9 +76,8 @@ fn required(revision: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Runs a revision's set. Every required scenario must pass, with `count` scenarios in total.
-/// Scenarios that the suite runs but does not score must pass as well. Of the recommended scenarios
-/// only `missing` may fail.
+/// Runs a revision's set. There must be `count` required scenarios, and all must pass. Scenarios
+/// that the suite runs but does not score must pass as well. Only the checks in `missing` may warn.
 #[track_caller]
 fn conforms(revision: &str, count: usize, unscored: &[&str], missing: &[&str]) {
     let results = run(revision);

@@ -36,7 +36,7 @@ fn add(raw: &mut Raw, id: u32) {
     );
 }
 
-/// Answers the question that comes.
+/// Answers the next question.
 fn says(raw: &mut Raw, action: &str, decision: &str) -> Value {
     let question = raw.next(PATIENCE).expect("a question");
     assert_eq!(question["method"], "elicitation/create", "{question}");

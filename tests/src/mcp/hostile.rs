@@ -120,7 +120,7 @@ fn memory_that_a_large_message_took_goes_back_to_the_kernel() {
     ));
     raw.answer(1);
     let peak = memory(raw.process(), "VmHWM:");
-    // Nothing else happens in the meantime.
+    // The server must free the memory although no further message arrives.
     let until = Instant::now() + Duration::from_secs(15);
     let resident = loop {
         let resident = memory(raw.process(), "VmRSS:");
@@ -163,7 +163,7 @@ fn an_id_in_use_is_refused_and_its_first_request_goes_on() {
 fn answers_and_cancellations_get_through_when_as_many_calls_wait_as_may() {
     let machine = machine("");
     let mut raw = Raw::open(stdio(&machine), json!({"elicitation": {}}));
-    // As many as the host's queue accepts.
+    // As many calls as the host's queue accepts.
     let mut questions = Vec::new();
     for batch in 0..8 {
         for number in 0..256 {
@@ -190,7 +190,7 @@ fn answers_and_cancellations_get_through_when_as_many_calls_wait_as_may() {
     }));
     sums(&mut raw, "in the place of the cancelled one");
     raw.send(&json!({"jsonrpc": "2.0", "id": questions[0], "result": {"action": "decline"}}));
-    // In between, the question of the cancelled call is withdrawn.
+    // Before the result, the question of the cancelled call is withdrawn.
     let results = |message: &Value| message["result"]["content"].is_array();
     while !results(&raw.next(PATIENCE).expect("the result")) {}
     sums(&mut raw, "in the place of the answered one");

@@ -1,5 +1,5 @@
-//! Messages of lax clients and weak models: parameters of another form, null for absent values,
-//! lists of messages. Over each transport, at each revision.
+//! Messages of lax clients and weak models, over each transport and at each revision: parameters of
+//! another form, null for absent values, lists of messages.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::recorder;
 const SESSION_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 const STATELESS: &str = "2026-07-28";
 
-/// A client that sends its messages as written here.
+/// A client that sends its messages unchanged.
 enum Client {
     Stdio(Raw),
     Http { url: String, headers: String },

@@ -21,8 +21,8 @@ pub(super) fn machine() -> Machine {
     machine
 }
 
-/// Returns the log of a server for a script of calls: one succeeds, its driver and its contract
-/// refuse two, and the policy denies one.
+/// Returns the log of a server for four calls: one succeeds, one gets an error of its driver, the
+/// contract refuses one, and the policy denies one.
 fn logged(format: &str) -> String {
     let machine = machine();
     let words = format!(

@@ -36,7 +36,7 @@ fn call(id: u32, meta: &str, arguments: &str) -> String {
     call.replace('\n', "")
 }
 
-/// Asserts that a call ended as the command would have ended it.
+/// Asserts that a call was refused by this rule.
 #[track_caller]
 fn is_refused(answer: &Value, rule: &str) {
     let result = &answer["result"];

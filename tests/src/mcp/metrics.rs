@@ -1,4 +1,5 @@
-//! `serve --metrics`: counts for Prometheus, with a separate token. They do not hinder calls.
+//! `serve --metrics`: counts for Prometheus, with a separate token. Requests for the counts do not
+//! hinder calls.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -111,7 +112,7 @@ fn a_page_after_a_script_of_calls_has_exactly_these() {
     for (number, (tool, arguments)) in script.iter().enumerate() {
         counting.call(number, tool, arguments);
     }
-    // The server refuses it without its host.
+    // The server refuses this call itself, without its host.
     counting.raw.call(100, "m4rk_tool", &json!({}));
     counting.raw.answer(100);
 
@@ -188,7 +189,7 @@ fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Asserts that each sample follows the head of its metric, and is a number.
+/// Asserts that each sample follows the head of its metric, and has a number as its value.
 fn well_formed(page: &str) {
     assert!(page.ends_with('\n'));
     let mut metric = "";
@@ -328,7 +329,7 @@ fn a_flood_of_scrapes_does_not_hinder_calls_and_loses_no_count() {
             std::thread::sleep(Duration::from_millis(50));
         }
         stop.store(true, Ordering::Relaxed);
-        // Scrapes continue until the calls have ended. A scrape that waited for a call would exceed
+        // Scrapes continue until the calls have ended, so a call that waited for them would exceed
         // this time.
         assert!(longest < Duration::from_secs(20), "{longest:?}");
     });

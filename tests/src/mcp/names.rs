@@ -1,12 +1,12 @@
-//! The names of tools, in a form that clients accept: for every example, and by id as well.
+//! The names of tools, in a form that clients accept. A call may also name a tool by its id.
 
 use serde_json::{Value, json};
 
 use super::raw::Raw;
 use crate::support::Machine;
 
-/// The form that clients accept: `^[a-zA-Z0-9_-]{1,64}$`, with their own prefix of up to 16
-/// characters.
+/// Whether clients accept a name: `^[a-zA-Z0-9_-]{1,48}$` without `__`. Clients accept 64
+/// characters, of which up to 16 are their own prefix.
 pub(crate) fn is_accepted(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     (1..=48).contains(&name.len()) && name.chars().all(plain) && !name.contains("__")

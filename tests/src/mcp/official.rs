@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use crate::support::root;
 
-/// Returns their directory.
+/// Returns the directory of the downloads.
 fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -27,7 +27,7 @@ pub(super) fn packages() -> PathBuf {
     folder().join("npm/node_modules")
 }
 
-/// A Node.js that is new enough for them.
+/// A Node.js that is new enough for these packages.
 pub(super) fn node() -> PathBuf {
     packages().join(".bin/node")
 }

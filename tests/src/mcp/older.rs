@@ -1,5 +1,5 @@
-//! Older official clients: their answers follow the revision that they negotiate, and each client
-//! must handle them.
+//! Older official clients. The server's answers follow the revision that a client negotiates, and
+//! the client must handle them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -69,8 +69,8 @@ fn first_revision(seen: &Value) {
     assert_eq!(result.get("structuredContent"), None, "{result}");
 }
 
-/// Asserts that a client of 2025-11-25 gets all of these, and only content from the tool that sends
-/// content.
+/// Asserts that a client of 2025-11-25 gets audio and output schemas, and only content from the
+/// tool that sends content.
 #[track_caller]
 fn last_session_revision(seen: &Value) {
     assert_eq!(seen["errors"], json!([]), "{seen}");

@@ -68,7 +68,7 @@ impl Raw {
         Self::open_as("raw", command, capabilities)
     }
 
-    /// The same, for a client with this name.
+    /// Does the same for a client with this name.
     pub(crate) fn open_as(name: &str, command: Command, capabilities: Value) -> Self {
         Self::start(command).opened_as(name, capabilities)
     }
@@ -140,7 +140,7 @@ impl Raw {
         }));
     }
 
-    /// Returns the server's next message. Every line of the server must be a message.
+    /// Returns the server's next message, or `None` if none arrives. Every line must be a message.
     pub(crate) fn next(&mut self, within: Duration) -> Option<Value> {
         match self.lines.recv_timeout(within) {
             Ok(line) => {
@@ -151,7 +151,7 @@ impl Raw {
         }
     }
 
-    /// Returns the answer to a request. Other answers are stored until they are requested.
+    /// Returns the answer to a request. Other messages are stored until they are requested.
     #[track_caller]
     pub(crate) fn answer(&mut self, id: impl Into<Value>) -> Value {
         let id = id.into();
@@ -171,7 +171,7 @@ impl Raw {
         panic!("no answer to {id}");
     }
 
-    /// Returns the messages that were not requested as answers.
+    /// Returns the messages that were not requested, until none arrives for 200 ms.
     pub(crate) fn rest(&mut self) -> Vec<Value> {
         while let Some(message) = self.next(Duration::from_millis(200)) {
             self.early.push_back(message);
@@ -184,7 +184,7 @@ impl Raw {
         self.stdin = None;
     }
 
-    /// Ends the server, and returns its whole standard error.
+    /// Hangs up, waits until the server ends, and returns its whole standard error.
     pub(crate) fn said(&mut self) -> String {
         self.hang_up();
         self.ended(PATIENCE).expect("it ends without its client");

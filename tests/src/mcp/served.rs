@@ -21,7 +21,7 @@ const WITH: &str =
 /// The arguments of a server with the tools of `tests/guests/plain`.
 const PLAIN: &str = "serve --bundle plain.toolbundle --trust-key tests.pub.pem";
 
-/// How long to wait for a server that does not print its address.
+/// How long to wait until a server prints its address.
 const START: Duration = Duration::from_secs(120);
 
 /// A machine with the signed bundle, and a policy that grants the bundle's requests. `more` is
@@ -175,7 +175,7 @@ impl Served {
         json.unwrap_or_else(|| panic!("no answer: {answer}"))
     }
 
-    /// Sends a signal to the server: `TERM`, `HUP`.
+    /// Sends a signal to the server, such as `TERM`.
     pub(super) fn signal(&self, machine: &Machine, name: &str) {
         let mut kill = machine.program("kill");
         kill.arg(format!("-{name}"))
@@ -183,7 +183,7 @@ impl Served {
         Run::new(kill).ends(0);
     }
 
-    /// Ends the server in good order.
+    /// Interrupts the server, and waits until it ends.
     pub(super) fn interrupted(&mut self, machine: &Machine) {
         self.signal(machine, "INT");
         self.ended(PATIENCE).expect("it ends");

@@ -24,7 +24,7 @@ fn serving() -> String {
     format!("serve --bundle text-stats.toolbundle {WITH}")
 }
 
-/// Calls until a call succeeds. Returns false if the server ends before.
+/// Calls until a call succeeds. Returns `false` if the server ends first.
 #[track_caller]
 fn recovers(mut call: impl FnMut(usize) -> Option<Value>) -> bool {
     let until = Instant::now() + PATIENCE;
@@ -98,7 +98,7 @@ impl Short {
         short
     }
 
-    /// A server that has ended reads nothing.
+    /// Sends a message, if the server still runs.
     fn send(&mut self, message: &Value) {
         let _ = self.stdin.write_all(format!("{message}\n").as_bytes());
     }
@@ -236,7 +236,7 @@ fn four_hundred_connections_at_once_leave_a_server_that_answers() {
             "{most}"
         );
         let before = standing(server.process()).files;
-        // Half of them send nothing, and half start a request.
+        // Half of the connections send nothing, and half start a request.
         let open: Vec<_> = (0..400)
             .filter_map(|number| {
                 let mut stream = TcpStream::connect(address).ok()?;

@@ -85,7 +85,8 @@ fn a_second_sigterm_ends_it_at_once() {
     endless.write_all(call.as_bytes()).unwrap();
     assert!(get(&address, "/readyz").unwrap().ends_with("ready\n"));
     served.signal(&machine, "TERM");
-    // Five seconds of draining, and thirty seconds for the call.
+    // After one signal, the server would drain for five seconds, and wait thirty seconds for the
+    // call.
     assert!(served.ended(Duration::from_millis(300)).is_none());
     served.signal(&machine, "TERM");
     let ended = served

@@ -21,8 +21,8 @@ const AT_ONCE: usize = 64;
 const LATER: u64 = 8;
 /// How often the server's resources are measured. The first measurement counts as warm.
 const PARTS: u64 = 10;
-/// How much more memory than when warm the server may have at the end, in KiB, for fragments that
-/// the allocator keeps.
+/// The most that the server's memory may grow between the first and the last measurement, in KiB:
+/// fragments that the allocator keeps.
 const SLACK: u64 = 8 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,7 +55,7 @@ impl Kind {
         }
     }
 
-    /// Whether this is the answer to this call.
+    /// Asserts that this is the answer to this call.
     #[track_caller]
     fn check(self, number: u64, answer: &Value) {
         let result = &answer["result"];

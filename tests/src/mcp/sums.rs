@@ -151,7 +151,7 @@ fn readers_and_calls_that_take_all_stay_within_the_total_and_others_are_served()
     let large = json!({"do": "huge-result", "n": RESULT_MIB});
     let (over, whole) = (AtomicBool::new(false), AtomicUsize::new(0));
     let began = Instant::now();
-    // It stops even if an assertion fails.
+    // The threads stop even if an assertion fails.
     let goes_on = || !over.load(Ordering::Relaxed) && began.elapsed() < PATIENCE * 2;
     // On a busy machine, a call that must end takes long to free its memory.
     let presses = || goes_on() && began.elapsed() < PRESSURE * 3;

@@ -58,7 +58,7 @@ fn a_server_takes_the_tokens_that_were_made_for_its_file_and_no_other() {
     assert!(!file.contains(&alice) && !file.contains(bob));
     let mode = std::fs::metadata(machine.path("tokens.toml")).unwrap();
     assert_eq!(mode.permissions().mode() & 0o777, 0o600);
-    // The token is made, and added to no file.
+    // Without `--add`, the token is printed and added to no file.
     let printed = machine.toolward("mcp token carol --tools *").ends(0);
     let (carol, entry) = printed.stdout.split_once("\n\n").unwrap();
     assert!(
@@ -90,7 +90,7 @@ fn no_second_token_of_a_name_is_made_and_the_file_stays_as_it_was() {
     let again = machine
         .toolward("mcp token alice --add tokens.toml")
         .ends(2);
-    // A name that is taken gives no token.
+    // No token is made for a name that is taken.
     again.says("token-known");
     assert_eq!(machine.text("tokens.toml"), before);
 

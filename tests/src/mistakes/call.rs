@@ -202,7 +202,7 @@ fn an_unknown_property_gets_the_near_one_and_the_list() {
         "'colour' was unexpected",
         "the input takes `text` (string, required), `top` (integer)",
     );
-    // Each one is named once, in words.
+    // Each input is named once, in words instead of a schema path.
     assert_eq!(
         ended.stderr.matches("`min_word_length`").count(),
         1,

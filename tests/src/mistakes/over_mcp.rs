@@ -33,8 +33,7 @@ fn read(answer: &Value) -> String {
         .to_owned()
 }
 
-/// Asserts that the text names whom a person can ask, but no command, flag, path or line of a
-/// policy.
+/// Asserts that the text has no command, flag, path of the machine or line of a policy.
 #[track_caller]
 fn is_for_a_model(machine: &Machine, text: &str) {
     for told in [

@@ -9,7 +9,7 @@ fn machine() -> Machine {
     Machine::with_example("notes-append")
 }
 
-/// Calls under a policy. The call must fail before it writes anything.
+/// Calls under a policy, and asserts the exit code.
 #[track_caller]
 fn call_under(policy: &str, exit: i32) -> Ended {
     let machine = machine();
@@ -19,7 +19,7 @@ fn call_under(policy: &str, exit: i32) -> Ended {
     ));
     let ended = run.ends(exit);
     let check = machine.toolward("policy check policy.toml").end();
-    // If a call refuses the form of a policy, a check must refuse it as well.
+    // `policy check` must refuse exactly the policies whose form the call refuses.
     assert_eq!(exit == 2, check.code != Some(0), "{check}");
     ended
 }

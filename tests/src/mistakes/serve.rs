@@ -204,7 +204,7 @@ fn a_hard_limit_on_open_files_that_is_too_low_is_named_at_the_start() {
     for part in ["100 files", "hard limit", "LimitNOFILE"] {
         assert!(warning.contains(part), "no {part} in {warning}");
     }
-    // A soft limit is raised.
+    // The server raises a soft limit, so it does not warn of a hard one.
     let warning = warned("-S -n 100");
     assert!(!warning.contains("hard limit"), "{warning}");
 }

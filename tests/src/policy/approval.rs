@@ -90,7 +90,7 @@ fn the_question_says_who_what_with_which_input_and_why() {
     ] {
         assert!(screen.contains(part), "no {part:?} in {screen}");
     }
-    // The publisher, and that the tool changes something, once each.
+    // The first line and the question name the publisher. The change is stated only as the effect.
     assert_eq!(
         screen.matches(&dev(&machine, "notes-append")).count(),
         2,
@@ -276,7 +276,7 @@ fn nothing_is_drawn_over_the_question() {
     let machine = asking();
     let mut session = at_a_terminal(&machine, "", "a");
     session.sees(QUESTION);
-    // Longer than it takes until a bar is shown.
+    // A progress bar would be shown by now.
     std::thread::sleep(Duration::from_secs(1));
     let screen = session.screen();
     assert!(screen.ends_with(QUESTION), "{screen:?}");

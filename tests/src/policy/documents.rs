@@ -78,7 +78,7 @@ fn documents_that_no_table_gives_are_named_with_the_lines_that_give_them() {
             state("acme.notes.sum", "served", json!([]))
         ]
     );
-    // The operator must grant the name that it asks for.
+    // The name `sum`, which the prompt requests, needs a separate grant.
     assert_eq!(prompts(&machine), ["acme.notes.sum"]);
     let again = machine.toolward("policy suggest --dev notes").ends(0);
     assert!(again.stdout.contains("# No line is missing."), "{again}");

@@ -47,7 +47,7 @@ fn a_tool_without_buckets_makes_no_store() {
     machine
         .toolward("call text.stats --bundle text-stats.toolbundle --trust-key example.pub.pem --set text=a")
         .ends(0);
-    // Only the record of calls is there.
+    // Only the record of calls exists.
     let ledger = ".local/state/toolward/ledger";
     let entries = tree(&machine.home()).into_keys();
     let others = entries.filter(|name| !ledger.starts_with(name) && !name.starts_with(ledger));

@@ -89,7 +89,7 @@ fn suggest_binds_a_driver_of_another_publisher_only_where_it_is_named() {
     assert_eq!(meta["publisher"], publishers.beta.as_str());
     assert_eq!(suggested(&machine, ""), "");
 
-    // A remark mentions it, with the command that names it.
+    // A remark mentions alpha's driver, with the command that names it.
     let said = machine
         .toolward(&format!("policy suggest {BOTH}"))
         .ends(0)
@@ -106,7 +106,7 @@ fn suggest_binds_a_driver_of_another_publisher_only_where_it_is_named() {
         "{lines}"
     );
     configure(&machine, &lines);
-    // The driver of the tool's own publisher goes first, however cheap the other claims to be.
+    // The driver of the tool's own publisher goes first, even if another claims to be cheaper.
     let served = call(&machine, "--json");
     assert_eq!(served.json()["meta"]["driver"], "hostile", "{served}");
     let served = call(&machine, "--driver a.thief --json");
@@ -207,7 +207,7 @@ fn a_foreign_driver_that_nothing_binds_makes_nobody_expect_a_question() {
     let served = call(&machine, "--json");
     assert_eq!(served.code, Some(0), "{served}");
 
-    // Once it is bound it counts. A person is then asked, and the list shows that.
+    // Once a grant binds alpha's driver, the list shows that a person is asked.
     configure(
         &machine,
         &format!(
@@ -317,7 +317,7 @@ fn a_class_that_no_host_knows_runs_once_the_policy_accepts_it_by_name() {
     ));
     // With both classes accepted the call runs: the same rule grants the bucket.
     machine.toolward(words).ends(0);
-    // The suggestion contains everything that it needs.
+    // The suggestion contains everything that the tool needs.
     machine.configure("");
     let lines = machine.toolward("policy suggest --dev b").ends(0).stdout;
     machine.configure(&super::lines(&lines));
@@ -343,7 +343,7 @@ fn a_workspace_without_its_directory_is_told_of_before_anybody_is_asked() {
         assert!(text.contains("create the directory"), "{text}");
         assert!(text.contains("my-notes"), "{text}");
     }
-    // The call does not end because no person could be asked.
+    // The call fails because of the directory, and not because no person could be asked.
     let ended = super::append(&machine, "--json", "a").end();
     let error = super::is_blocked(&ended)["error"].clone();
     assert_eq!(error["class"], "setup_required", "{error}");

@@ -223,7 +223,6 @@ fn what_is_not_chosen_is_in_no_file_and_a_choice_without_a_line_is_refused() {
     assert_eq!(config(&machine), "");
 }
 
-/// A tool with two services.
 #[test]
 fn each_service_of_a_tool_gets_its_own_host() {
     let machine = notes();

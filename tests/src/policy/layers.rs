@@ -28,7 +28,7 @@ fn a_policy_of_the_current_directory_or_the_bundle_is_none() {
         machine.write(place, &policy);
     }
     is_blocked(&append(&machine, "--json", "a").end());
-    // An agent's own environment does not name one either.
+    // Variables in an agent's environment do not name a policy file either.
     for (name, value) in [
         ("TOOLWARD_POLICY", "toolward.toml"),
         ("XDG_CONFIG_HOME", "."),

@@ -33,7 +33,7 @@ fn what_suggest_writes_is_all_that_a_bundle_needs_and_then_it_writes_nothing() {
             again.stdout.lines().all(|line| line.starts_with('#')),
             "{again}"
         );
-        // Without any one of the lines it stays blocked.
+        // Without the added lines, the same lines are suggested again.
         let whole = machine
             .toolward(&suggest)
             .env("HOME", machine.path("no-home"))

@@ -69,7 +69,7 @@ fn a_tool_without_a_driver_in_the_region_says_so_and_names_the_driver() {
         "{shown}"
     );
 
-    // Its claim counts once its publisher is trusted for claims.
+    // The driver's claim counts only if its publisher is trusted for claims.
     machine.configure("[resolve]\nregion = \"us\"\n");
     let error = call(&machine, 1)["error"].clone();
     assert_eq!(error["code"], "no_route_in_region", "{error}");
@@ -77,7 +77,7 @@ fn a_tool_without_a_driver_in_the_region_says_so_and_names_the_driver() {
     let believes = format!("[resolve]\nregion = \"us\"\npublishers = [{publisher:?}]\n");
     machine.configure(&believes);
     call(&machine, 0);
-    // A reason against it counts whether or not its publisher is trusted for claims.
+    // A denied tag excludes the driver, even if its publisher is trusted for claims.
     machine.configure(&format!("{believes}denied_tags = [\"beta\"]\n"));
     let error = call(&machine, 1)["error"].clone();
     assert_eq!(error["code"], "no_route", "{error}");

@@ -36,7 +36,7 @@ fn examples_of_a_tool_that_writes_run_in_a_scratch_workspace() {
 #[test]
 fn each_example_finds_the_scratch_workspace_empty() {
     let machine = notes();
-    // The same again: if the note still existed, it would not be new.
+    // The same example again: if its note still existed, the note would not be new.
     change(
         &machine,
         CONTRACT,

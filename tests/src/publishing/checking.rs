@@ -1,4 +1,4 @@
-//! `toolward check`: a compiler's output, for people and for editors.
+//! `toolward check`: diagnostics like those of a compiler, for people and for editors.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn every_example_is_clean() {
             .ends(0);
         assert_eq!(ended.stdout, "", "{example}");
     }
-    // All mistakes at once, as an author could make them.
+    // All examples can also be checked at once.
     machine
         .toolward("check --deny-warnings")
         .arg(root().join("examples"))

@@ -11,7 +11,8 @@ use crate::support::run::Run;
 const SOURCE: &str = "greeter/driver/src/lib.rs";
 const MANIFEST: &str = "greeter/driver/Cargo.toml";
 
-/// Uses each way to allocate memory, and fails in others.
+/// A handler that panics for one name, allocates too much for another, and otherwise allocates
+/// memory in each way.
 const HANDLER: &str = r#"
     use core::alloc::Layout;
     let name = call.input.name.as_str();

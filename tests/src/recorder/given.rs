@@ -43,7 +43,7 @@ fn an_id_of_one_session_is_unknown_in_another_at_the_same_time_and_afterwards() 
     let (mut first, mut second) = (serve(&machine), serve(&machine));
     assert_eq!(call(&mut first, 1), (1, false));
     assert_eq!(call(&mut first, 2), (1, true));
-    // With one name for both sessions, the ledger would state that it ran already.
+    // With one name for both sessions, the ledger would state that the call ran already.
     assert_eq!(call(&mut second, 1), (2, false));
     assert_eq!(call(&mut first, 3), (1, true));
     first.said();

@@ -56,7 +56,7 @@ fn calls_that_a_server_answers_itself_have_rows_and_no_name_of_a_caller_is_in_on
     assert!(unfit[2].starts_with("kv.counter@"), "{unfit:?}");
     verifies(&machine);
 
-    // One record is one line: in the file, in the list, and in JSON.
+    // Each record is one line in the list, in JSON and in the export.
     let list = machine.toolward("ledger list").ends(0).stdout;
     assert!(!list.contains(['\u{1b}', '\u{202e}']), "{list}");
     let all = machine.toolward("ledger list --json").ends(0).stdout;

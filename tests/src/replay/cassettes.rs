@@ -114,7 +114,7 @@ fn a_server_answers_from_a_cassette_and_says_so_to_the_model() {
         none["_meta"]["toolward/error"]["code"], "no_route",
         "{none}"
     );
-    // The caller learns only about this principal's record.
+    // The caller learns only about the record of its own principal.
     let other = ask(&mut server, 4, "two");
     assert_eq!(
         other["_meta"]["toolward/error"]["cause"]["left"], 0,
@@ -167,7 +167,7 @@ fn a_cassette_is_served_under_a_key_that_the_operator_names_or_knows() {
     other
         .toolward(&format!("serve {BUNDLE} --unverified"))
         .ends(2);
-    // One byte of it is changed.
+    // One byte of the cassette is changed.
     let text = fs::read_to_string(machine.path("c")).unwrap();
     machine.write("c", text.replace("\"us\\\":5", "\"us\\\":6"));
     machine

@@ -54,7 +54,7 @@ impl Draft {
         self
     }
 
-    /// Lists the current files, and signs the list.
+    /// Lists the current files in the manifest, and signs the manifest.
     pub(crate) fn sign(&self, key: &SigningKey) -> Signed {
         let mut manifest = self.manifest.clone();
         let tools = &self.files[TOOLS_JSON];
@@ -134,7 +134,7 @@ impl Signed {
         fs::write(path, archive::to_bytes(&contents).unwrap()).unwrap();
     }
 
-    /// Writes the directory, which must not exist.
+    /// Writes the bundle as a directory, which must not exist yet.
     pub(crate) fn write_directory(&self, path: &Path) {
         fs::create_dir(path).unwrap();
         for (name, bytes) in self.parts() {

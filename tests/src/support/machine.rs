@@ -13,7 +13,7 @@ use super::{Run, archive, copy, example_key, root};
 /// cache.
 const SHARED_CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/e2e-cache");
 
-/// A temporary home directory and a work directory, which is the current directory of all runs.
+/// A temporary home directory, and a work directory in which all commands run.
 pub(crate) struct Machine {
     directory: tempfile::TempDir,
     cache: PathBuf,
@@ -31,7 +31,7 @@ impl Machine {
         machine
     }
 
-    /// A machine with `NAME.toolbundle` of an example, and `example.pub.pem`.
+    /// Makes a machine with an example's `NAME.toolbundle`, and `example.pub.pem`.
     pub(crate) fn with_example(example: &str) -> Self {
         let machine = Self::new();
         machine.add_example(example);
@@ -109,7 +109,7 @@ impl Machine {
             .env("HOME", self.home())
             .env("XDG_CACHE_HOME", &self.cache)
             .env("LC_ALL", "C.UTF-8");
-        // The compilers stay in the real home directory.
+        // Cargo and rustup stay in the real home directory.
         let home = PathBuf::from(env::var_os("HOME").unwrap_or_default());
         for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
             let value = env::var_os(name).unwrap_or_else(|| home.join(folder).into());
@@ -119,7 +119,7 @@ impl Machine {
     }
 }
 
-/// Returns the command, which is built now so that it is never outdated.
+/// Returns the command's path. The first use builds the command, so it is never outdated.
 pub(crate) fn toolward() -> &'static Path {
     static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
     let built = BUILT.get_or_init(build_toolward).as_deref();
@@ -136,7 +136,8 @@ fn build_toolward() -> Option<PathBuf> {
     };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
-    // What a build script sees of another package makes it run again, and all that depends on it compile again.
+    // A build script that sees another package's variables would run again, and everything that
+    // depends on its package would be compiled again.
     for (name, _) in env::vars_os() {
         let shown = name.to_string_lossy();
         if shown.starts_with("CARGO_PKG_") || shown.starts_with("CARGO_MANIFEST_") {
@@ -154,7 +155,7 @@ fn build_toolward() -> Option<PathBuf> {
     built.success().then(|| own_link(&folder.join("toolward")))
 }
 
-/// Links the built command under a name that stays the same. README's own `cargo run` replaces the
+/// Links the built command at a path that no build replaces. README's own `cargo run` replaces the
 /// built file while tests run, and the command starts itself by its path.
 fn own_link(built: &Path) -> PathBuf {
     let folder = built.with_file_name("e2e");

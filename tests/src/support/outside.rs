@@ -1,5 +1,5 @@
-//! Independent tools, which know nothing of this project. If a tool is missing, a test is left out,
-//! and says so.
+//! Independent tools, which know nothing of this project. A test whose tool is missing reports
+//! that, and stops.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ pub(crate) fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
-/// Whether a program runs. If not, prints why the test stops here.
+/// Whether a program runs. If not, prints that the test leaves something out.
 pub(crate) fn have(program: &str, arguments: &[&str]) -> bool {
     let there = Command::new(program)
         .args(arguments)
@@ -26,8 +26,8 @@ pub(crate) fn have(program: &str, arguments: &[&str]) -> bool {
     there
 }
 
-/// Returns a Python with a package of the Python Package Index. A missing package is installed
-/// below the target directory.
+/// Returns a Python that can import this package. A missing package is installed below the target
+/// directory. Returns `None` if that fails.
 pub(crate) fn python(package: &str, requirement: &str) -> Option<Command> {
     const FOLDER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/python");
     let python = || {
@@ -79,7 +79,7 @@ pub(crate) fn output(command: &mut Command) -> Vec<u8> {
     output.stdout
 }
 
-/// A key pair made by OpenSSL: `NAME.pem` and `NAME.pub.pem`.
+/// Makes a key pair with OpenSSL: `NAME.pem` and `NAME.pub.pem`.
 pub(crate) fn openssl_key(directory: &Path, name: &str) {
     let openssl = || {
         let mut openssl = Command::new("openssl");

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// When a running program counts as hung. It is much longer than any of these tests takes, even on
-/// a busy machine.
+/// A program that runs for this long counts as hung. No test takes nearly as long, even on a busy
+/// machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A program about to run.

@@ -1,5 +1,5 @@
-//! A person at a terminal: a pseudo-terminal is the standard input of a program, and its standard
-//! output, its standard error or both. The other stream is a pipe.
+//! A person at a terminal. A pseudo-terminal is a program's standard input, and also its standard
+//! output, its standard error or both. A stream that is not at the terminal is a pipe.
 
 use std::fs::File;
 use std::io::{Read, Write as _};
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 pub(crate) struct Session {
     child: Child,
     person: File,
-    /// Keeps the terminal open, and tells its state afterwards.
+    /// Keeps the terminal open, and gives access to its state.
     terminal: OwnedFd,
     before: Termios,
     screen: Arc<Mutex<Vec<u8>>>,
@@ -39,7 +39,7 @@ enum Shown {
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) code: Option<i32>,
-    /// The output of the pipe, usually standard output.
+    /// The output of the pipe, usually standard output; empty without a pipe.
     pub(crate) stdout: String,
     /// Everything that the terminal showed.
     pub(crate) screen: String,
@@ -86,14 +86,14 @@ impl Session {
             Shown::Both => command.stdout(shown()).stderr(shown()),
         };
         let mut child = command.spawn().unwrap();
-        // The command keeps the terminal open as long as it exists.
+        // `command` would keep the terminal open.
         drop(command);
         let screen = Arc::new(Mutex::new(Vec::new()));
         let mut watching = person.try_clone().unwrap();
         let seen = Arc::clone(&screen);
         let eyes = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // This fails once no process has the terminal any more.
+            // Reading fails once no process has the terminal open.
             while let Ok(read @ 1..) = watching.read(&mut bytes) {
                 seen.lock().unwrap().extend_from_slice(&bytes[..read]);
             }
@@ -165,7 +165,7 @@ impl Session {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Waits for the end. The terminal must be in its original state.
+    /// Waits until the program ends, and asserts that the terminal is in its original state.
     pub(crate) fn leaves(mut self) -> Left {
         let started = Instant::now();
         let status = loop {

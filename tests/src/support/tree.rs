@@ -1,4 +1,4 @@
-//! Directories as values, to compare two moments.
+//! Snapshots of directories, to compare two points in time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +33,7 @@ fn walk(directory: &Path, prefix: &str, found: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Copies a file or a directory, except build directories.
+/// Copies a file or a directory, except directories named `target`.
 pub(crate) fn copy(from: &Path, to: &Path) {
     if from.is_dir() {
         fs::create_dir_all(to).unwrap();

@@ -1,6 +1,6 @@
-//! Finds values in text that differ from run to run.
+//! Finds the values in a text that differ from run to run.
 
-/// The start of a machine's directory. Some letters and digits follow.
+/// The start of a machine's directory. [`LETTERS`] letters or digits follow.
 pub(crate) const DIRECTORY: &str = "/tmp/.tmp";
 const LETTERS: usize = 6;
 
@@ -10,7 +10,7 @@ const HOSTS: [&str; 2] = ["127.0.0.1:", "localhost:"];
 /// The form of a time in RFC 3339. A fraction of the second may follow.
 const TIME: &str = "0000-00-00T00:00:00";
 
-/// The form of an id in RFC 9562.
+/// The form of a UUID (RFC 9562).
 const ID: &str = "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh";
 
 /// The form of a digest that people compare.
@@ -85,7 +85,7 @@ fn value(text: &str) -> Option<(Kind, usize)> {
         one.is_ascii_alphanumeric() || "+/=-_".contains(*one)
     });
     let bytes = text.get(..encoded).unwrap();
-    // A path or the name of an option has letters of one case only.
+    // Encoded bytes have letters of both cases, unlike most long paths and option names.
     let both = bytes.contains(|one: char| one.is_ascii_uppercase())
         && bytes.contains(|one: char| one.is_ascii_lowercase());
     match encoded >= BASE64 && both {

@@ -274,7 +274,6 @@ fn what_follows_an_archive_or_is_cut_off_is_refused() {
 
 #[test]
 fn a_manifest_of_other_files_under_the_same_envelope_is_refused() {
-    // A signed envelope does not count for content that another key holder packs.
     let (machine, key) = machine_with_key();
     let good = signed(&key);
     let other = super::Draft::of("json-query").sign(&key);

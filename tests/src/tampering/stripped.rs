@@ -70,7 +70,7 @@ fn who_requires_provenance_takes_only_what_announces_it() {
     ));
     let mut draft = Draft::of("text-stats");
     draft.manifest.publisher = "acme".to_owned();
-    // With the file, which could be removed.
+    // The provenance exists but is not announced, so its file could be removed unnoticed.
     with_provenance(&draft, &key).write_archive(&machine.path("b.toolbundle"));
     refused(&machine, "b.toolbundle", "provenance-missing");
     draft.manifest.provenance = true;

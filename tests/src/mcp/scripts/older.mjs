@@ -2,9 +2,10 @@
 //
 //     node older.mjs PACKAGES TARGET SDK CALLS [REPORTS]
 //
-// PACKAGES is the folder that the SDKs are in, TARGET is {"url": ...} or {"command": ..., "args": [...]} as JSON, SDK the
-// name of the package, CALLS how often a tool is called that reports REPORTS steps (`hostile_run`), ten if left out, or 0 to
-// call the tools of the conformance bundle. Prints what came as one JSON object.
+// PACKAGES is the folder of the SDKs. TARGET is JSON: {"url": ...} or
+// {"command": ..., "args": [...]}. SDK is the name of the package. CALLS is how often the tool
+// `hostile_run` is called, which reports REPORTS steps, by default ten. With 0, the tools of the
+// conformance bundle are called instead. Prints what the client got as one JSON object.
 
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';

@@ -2,9 +2,9 @@
 //
 //     node session.mjs PACKAGES TARGET ERA
 //
-// PACKAGES is the folder that the SDK is in, TARGET is {"url": ...} or {"command": ...,
-// "args": [...]} as JSON, ERA "legacy" or a version. Prints what the server did as one
-// JSON object; judging it is the test's.
+// PACKAGES is the folder of the SDK. TARGET is JSON: {"url": ...} or
+// {"command": ..., "args": [...]}. ERA is "legacy" or a version. Prints what the server did as one
+// JSON object, for the test to check.
 
 import { createRequire } from 'node:module';
 
@@ -63,7 +63,7 @@ await call('test_tool_with_progress', {}, {
     onprogress: ({ progress, total }) => seen.progress.push([progress, total]),
 });
 
-// A call that would never end is given up once it runs.
+// Cancels a call that would never end, once it runs.
 const giveUp = new AbortController();
 seen.ended = [];
 await call('test_endless', {}, {

@@ -58,7 +58,7 @@ async def session(target, era):
         await call("test_tool_with_progress", progress_callback=progress)
         seen["progress"] = steps
 
-        # A call that would never end is given up once it runs.
+        # Cancels a call that would never end, once it runs.
         running = anyio.Event()
         ended = []
 

@@ -13,9 +13,9 @@ use super::session::{Answered, Kind, Seen};
 use crate::ledger::place;
 use crate::support::Machine;
 
-/// Rows of read-only calls may be missing if the calls were answered less than this before the end,
-/// plus twice the time that other calls waited for the disk: 20 ms to gather them, and some time
-/// for a busy machine.
+/// Rows of read-only calls may be missing if the calls were answered shortly before the end: less
+/// than this, plus twice the time that other calls waited for the disk. Rows are gathered for 20
+/// ms. The rest is for a busy machine.
 const YOUNG: Duration = Duration::from_millis(100);
 
 /// The rows of calls.
@@ -60,7 +60,7 @@ impl Found {
         kinds.is_some_and(|kinds| kinds.contains_key(kind))
     }
 
-    /// Whether a row states how the call ended. An answer without an id has none.
+    /// Whether a row states how the call ended. Also true for an answer without an id.
     fn has_end(&self, answer: &Answered) -> bool {
         let invocation = answer.invocation.as_deref();
         invocation.is_none_or(|id| self.has(id, "ended") || self.has(id, "refused"))
@@ -83,7 +83,7 @@ impl Found {
         }
     }
 
-    /// Asserts that each file has the row that its call starts.
+    /// Asserts that each file has the `started` row of its call.
     pub(super) fn check_files(&self, directory: &Path) {
         for file in fs::read_dir(directory).unwrap() {
             let name = file.unwrap().file_name().into_string().unwrap();

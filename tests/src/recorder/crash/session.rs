@@ -128,7 +128,7 @@ impl Session {
         }
     }
 
-    /// The same session, which soon makes only read-only calls.
+    /// Makes the session send only read-only calls after the first few.
     pub(super) fn only_reading(mut self) -> Self {
         self.reads_from = 2 * TASKS;
         self
