@@ -98,7 +98,10 @@ fn a_grant_whose_networks_another_grant_of_its_host_contains_is_left_out() {
     assert_eq!(grants("\"10.1.0.0/16\""), [wide]);
     assert_eq!(
         grants("\"::1\""),
-        [wide, "GET, HEAD and OPTIONS to dev.example by https, at ::1/128, too"]
+        [
+            wide,
+            "GET, HEAD and OPTIONS to dev.example by https, at ::1/128, too"
+        ]
     );
 }
 

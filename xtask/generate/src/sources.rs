@@ -33,25 +33,26 @@ fn language(root: &Path, bundle: &Path) -> Outcome<Option<Language>> {
     let mut value: Value = serde_json::from_str(&text).map_err(|error| described(&error))?;
     let value = value.get_mut("example").map(Value::take);
     let value = value.ok_or_else(|| described(&"expected `example`"))?;
-    let is_texts = |value: &Value| {
-        value
-            .as_array()
-            .is_some_and(|all| all.iter().all(Value::is_string))
-    };
-    let rows: [(&str, fn(&Value) -> bool); 6] = [
-        ("target", Value::is_string),
-        ("reproducible", Value::is_boolean),
-        ("sources", is_texts),
-        ("tests", is_texts),
-        ("toolchain", is_texts),
-        ("compilers", is_texts),
-    ];
-    for (key, fits) in rows {
-        if !value.get(key).is_some_and(fits) {
-            return Err(described(&format_args!(
-                "`example.{key}` is missing or has another type"
-            )));
+    for (key, is_list) in [
+        ("target", false),
+        ("sources", true),
+        ("tests", true),
+        ("toolchain", true),
+        ("compilers", true),
+    ] {
+        let fits = value.get(key).is_some_and(|value| match value {
+            Value::Array(all) => is_list && all.iter().all(Value::is_string),
+            value => !is_list && value.is_string(),
+        });
+        if !fits {
+            let problem = format_args!("`example.{key}` is missing or has another type");
+            return Err(described(&problem));
         }
+    }
+    if !value.get("reproducible").is_some_and(Value::is_boolean) {
+        return Err(described(
+            &"`example.reproducible` is missing or no boolean",
+        ));
     }
     Ok(Some(Language {
         library: kind,
