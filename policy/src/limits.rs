@@ -83,8 +83,8 @@ impl PartialEq<&str> for LimitName {
     }
 }
 
-/// The operator's numbers for one limit. `None` means the host's value. If a limit can't be
-/// requested, its value is the maximum, otherwise the default.
+/// The operator's numbers for one limit. `None` means the host's value. For a limit that can't be
+/// requested, the value is the maximum, or the default if the maximum is `None`.
 pub type LimitSetting = Limit<Option<u64>>;
 
 /// The operator's numbers for the limits of calls. A call gets `min(request or default, maximum)`.
