@@ -42,7 +42,7 @@ const SPECIAL_V4: &[(Ipv4Net, &str)] = &[
 /// mapped, link-local, unique local and multicast addresses are outside.
 const GLOBAL_V6: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 
-/// The special networks within it.
+/// The special networks within [`GLOBAL_V6`].
 const SPECIAL_V6: &[(Ipv6Net, &str)] = &[
     (
         v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23),
@@ -70,8 +70,8 @@ const NAT64: Ipv6Net = v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96);
 /// NAT64 with a prefix of the local network (RFC 8215).
 const NAT64_LOCAL: Ipv6Net = v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48);
 
-/// Everything in `::/8` except NAT64 is unassigned, loopback, or an IPv4 address: compatible (RFC
-/// 4291 section 2.5.5.1), mapped (2.5.5.2), translated (RFC 2765).
+/// The networks whose addresses contain an IPv4 address: compatible (RFC 4291 section 2.5.5.1),
+/// mapped (2.5.5.2), translated (RFC 2765), NAT64, Teredo and 6to4.
 const EMBEDDING: &[Ipv6Net] = &[
     v6([0, 0, 0, 0, 0, 0, 0, 0], 96),
     v6([0, 0, 0, 0, 0, 0xffff, 0, 0], 96),

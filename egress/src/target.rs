@@ -9,8 +9,9 @@ use crate::error::{Denied, Rule};
 /// Checks a path with an optional query.
 ///
 /// # Errors
-/// [`Rule::Target`] if the text does not start with `/`, or has a fragment, spaces, control
-/// characters, anything beyond ASCII, or an incomplete `%` escape in the path.
+/// [`Rule::Target`] if the text does not start with exactly one `/`, has a fragment or a character
+/// that is not allowed in a path or query (such as a space, a control character, or anything beyond
+/// ASCII), or has an incomplete `%` escape in the path.
 pub fn parse(text: &str) -> Result<(), Denied> {
     let denied = || Err(Denied::new(Rule::Target, text));
     let (path, query) = text.split_once('?').unwrap_or((text, ""));

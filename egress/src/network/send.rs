@@ -1,5 +1,6 @@
-//! Sends one request and waits for the response's head. The whole request is checked
-//! before a secret is loaded, a name resolved, or a connection opened.
+//! Sends one request and waits for the response's head. The request's head, and the part of the
+//! body that is read ahead, are checked before a secret is loaded, a name resolved, or a connection
+//! opened.
 
 mod exchange;
 
@@ -70,7 +71,8 @@ struct Ready<'a> {
     reusable: bool,
 }
 
-/// Checks the whole request, and builds the request that is sent.
+/// Checks the request's head and the part of the body that is read ahead, and builds the request
+/// that is sent.
 async fn ready<'a>(
     egress: &'a Egress,
     call: &Arc<CallState>,
