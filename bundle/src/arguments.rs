@@ -46,13 +46,13 @@ codes! {
     }
 }
 
-/// Sets properties of `input`. The schema decides how a value is read: as text for a string, as JSON
-/// for another type. If the property has no type, the value is read as JSON if it is valid JSON,
-/// otherwise as text.
+/// Sets properties of `input`. The schema decides how a [literal](Setting::literal) value is read:
+/// as text if the property may be a string, otherwise as JSON. If the property has no type, a value
+/// that is not valid JSON is read as text.
 ///
 /// # Errors
 ///
-/// When `input` is not an object, or a value is not JSON although the schema requires JSON.
+/// When `input` is not an object, or when a value is not JSON and its property can't be a string.
 pub fn apply(
     mut input: Value,
     settings: &[Setting],

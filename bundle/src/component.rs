@@ -1,8 +1,8 @@
-//! The outside of a WebAssembly component: the names it imports and exports. Not a validator: wasmtime validates before
-//! it compiles.
+//! The outside of a WebAssembly component: the names that its top level imports and exports, and
+//! the number of its instances.
 //!
-//! Only the top level is read. The bodies of core modules are skipped, so that the cost depends on the number of
-//! sections and not on the amount of code.
+//! [`Surface::read`] skips the code of core modules, so that its cost does not depend on the amount
+//! of code. It does not validate the component; [`validate`] does.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,8 +50,8 @@ pub const MAX_NAMES: usize = 4096;
 /// Longest import or export name, in bytes: such names are shown to people.
 pub const MAX_NAME: usize = 1024;
 
-/// The namespaces and packages that a driver may import, each with the version that the host knows (WASI 0.2 is outside
-/// the world): all patches of a version that ends in a dot, otherwise exactly that version.
+/// The packages that a driver may import, each with the version that the host provides. A version
+/// that ends in a dot includes all of its patch versions.
 const KNOWN_IMPORTS: &[(&str, &str)] = &[
     ("toolward:driver/", "0.1."),
     ("wasi:cli/", "0.2."),
@@ -179,7 +179,7 @@ impl Surface {
         Ok(surface)
     }
 
-    /// The version of `toolward:driver/handler` that the component exports.
+    /// The version of `toolward:driver/handler` that the component exports, if it exports one.
     pub fn handler_version(&self) -> Option<&str> {
         self.exports
             .iter()
@@ -194,7 +194,8 @@ impl Surface {
             .any(|export| export.kind == "instance" && export.name == HANDLER)
     }
 
-    /// Whether anything of a package, such as `wasi:http`, is imported, or one interface, such as `wasi:cli/run`.
+    /// Whether the component imports any interface of a package, such as `wasi:http`, or a single
+    /// interface, such as `wasi:cli/run`.
     pub fn imports_package(&self, package: &str) -> bool {
         let names = self.imports.iter();
         let mut rests = names.filter_map(|name| name.strip_prefix(package));
@@ -249,7 +250,8 @@ const ASYNC: WasmFeatures = WasmFeatures::CM_ASYNC
     .union(WasmFeatures::CM_MORE_ASYNC_BUILTINS)
     .union(WasmFeatures::CM_ERROR_CONTEXT);
 
-/// Why a component with `error` is refused: for its async functions alone, or for the error.
+/// Returns [`SurfaceError::Async`] if the component is valid with the async proposals, otherwise
+/// `error`.
 fn explained(wasm: &[u8], error: SurfaceError) -> SurfaceError {
     match Validator::new_with_features(FEATURES.union(ASYNC)).validate_all(wasm) {
         Ok(_) => SurfaceError::Async,
@@ -288,10 +290,10 @@ const KINDS: [(&[u8], &str); 13] = [
     (b"<", "HTML, XML or SVG"),
 ];
 
-/// How many bytes are checked.
+/// How many bytes are read to find out whether a file is text.
 const MAX_CHECKED: usize = 4096;
 
-/// The kind of the bytes, with an article; `None` if they start as WebAssembly does.
+/// The kind of the bytes, for messages; `None` if they start as WebAssembly does.
 fn kind_of(bytes: &[u8]) -> Option<&'static str> {
     if bytes.starts_with(b"\0asm") {
         return None;

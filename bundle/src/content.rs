@@ -1,5 +1,6 @@
-//! The typed contents of a bundle, from a `Verified<Bundle>` or from an unsigned working directory,
-//! which its origin shows. No file is opened again: exactly the verified bytes are parsed.
+//! The typed contents of a bundle, from a `Verified<Bundle>` or from an unsigned working directory.
+//! The contents record which of the two they come from. The files of a verified bundle are not
+//! opened again: exactly the verified bytes are parsed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -67,8 +68,8 @@ pub struct ToolEntry {
     pub tool: Arc<Tool>,
     /// The name of its TOOL.md; `None` if it comes from a version 1 `tools.json`.
     pub path: Option<String>,
-    /// Whether the contract's `metadata.mcp.name` is inside the prefixes of its publisher. Always true for
-    /// a working directory.
+    /// Whether the contract has a `metadata.mcp.name` that its publisher's prefixes allow. In a
+    /// working directory, every such name is allowed.
     pub names_itself: bool,
     /// The tool's place in the order of installation: later tools have higher numbers. The store sets it;
     /// `None` if the tool is not installed.
@@ -154,7 +155,7 @@ pub struct Content {
 }
 
 impl Content {
-    /// Reads the contents of a verified bundle, with no other bundle around it.
+    /// Reads the contents of a verified bundle, without the actions of other bundles.
     ///
     /// # Errors
     ///
@@ -169,8 +170,9 @@ impl Content {
     ///
     /// # Errors
     ///
-    /// When a document doesn't parse, a component is missing or exports another world, `tools.json` differs
-    /// from the contracts, or an id is outside the publisher's prefixes.
+    /// When a document doesn't parse or breaks a rule, a component is missing or exports another
+    /// world, `tools.json` differs from the contracts, the manifest gives a file a wrong role, or
+    /// an id is outside the publisher's prefixes.
     pub fn from_verified_with(
         bundle: Verified<Bundle>,
         libraries: &dyn Libraries,

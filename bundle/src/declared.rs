@@ -1,5 +1,5 @@
-//! Compares the imports of a component with the declarations of its driver and contracts. Decides no grant: in any
-//! case, a sandbox gets what policy allows of the declaration.
+//! Compares the imports of a component with the declarations of its driver and contracts. This
+//! module grants nothing: policy decides how much of a declaration a sandbox gets.
 
 use serde::Serialize;
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
@@ -8,8 +8,8 @@ use toolward_contract::tool::Tool;
 
 use crate::component::Surface;
 
-/// Whether a driver declares HTTP without a host: an empty list grants nothing, and toolchains import HTTP even if it is
-/// unused.
+/// Whether the import is HTTP and the driver declares an empty list of hosts. Such an import is
+/// accepted: the empty list grants nothing, and toolchains import HTTP even if it is unused.
 pub(crate) fn is_without_host(import: &str, driver: &Driver) -> bool {
     import == "wasi:http" && driver.declares_network && driver.egress.is_empty()
 }
@@ -18,8 +18,8 @@ pub(crate) fn is_without_host(import: &str, driver: &Driver) -> bool {
 #[derive(Debug)]
 pub(crate) struct DeclaredCapabilities {
     pub(crate) capabilities: CapabilitySet,
-    /// Whether all of its contracts are known. A contract of another bundle is unknown here, and assumed to declare
-    /// everything: the grant is computed when it is known.
+    /// Whether all of its contracts are known. A contract of another bundle is unknown here, and is
+    /// assumed to declare everything. The grant is computed later, when the contract is known.
     complete: bool,
 }
 
@@ -44,20 +44,22 @@ impl DeclaredCapabilities {
         }
     }
 
-    /// Whether one of the classes is declared, or may be.
+    /// Whether one of the classes is declared, or may be declared by an unknown contract.
     fn has(&self, classes: &[Class]) -> bool {
         let mut members = self.capabilities.iter();
         let declared = members.any(|capability| classes.contains(capability.class()));
         declared || (!self.complete && !classes.is_empty())
     }
 
-    /// Whether the import of a package is accounted for.
+    /// Whether the declarations account for the import of a package. They do for any package that
+    /// is not in [`Class::IMPORTS`].
     pub(crate) fn accounts_for(&self, import: &str) -> bool {
         let mut imports = Class::IMPORTS.iter();
         imports.all(|(known, classes, _)| *known != import || self.has(classes))
     }
 
-    /// Whether some host of `egress` may be declared: policy decides about external services.
+    /// Whether some host of `egress` is or may be declared. The class `external` stands for any
+    /// host, since policy decides about external services.
     pub(crate) fn shares_a_host(&self, egress: &CapabilitySet) -> bool {
         !self.complete
             || self.has(&[Class::External])
@@ -70,7 +72,7 @@ impl DeclaredCapabilities {
 pub struct DeclarationDifference {
     /// Imported but not declared.
     pub undeclared: Vec<UndeclaredImport>,
-    /// DeclaredCapabilities, and not imported: the component can't use it.
+    /// Declared but not imported: the component can't use it.
     pub unused: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
-//! Packs an unsigned working directory in memory: reads its `bundle.toml`, and makes the files,
-//! `tools.json` and the manifest, the same bytes each time. This module writes no file, runs no program
-//! and needs no key; `toolward-author` writes and signs bundles.
+//! Packs an unsigned working directory in memory: reads its `bundle.toml` and its files, and makes
+//! `tools.json` and the manifest, with the same bytes each time. This module writes no file, runs
+//! no program and needs no key; `toolward-author` writes and signs bundles.
 
 pub mod bundle_toml;
 
@@ -96,7 +96,7 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<PackedBundle, Rea
         )
     }));
 
-    // A file that the author wrote is packed unchanged.
+    // A `tools.json` that the author wrote is packed unchanged.
     let tools_json = authored.unwrap_or_else(|| index.to_bytes().into());
     let tools = ToolsEntry {
         path: bundle_path(directory, TOOLS_JSON)?,
@@ -146,7 +146,7 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<PackedBundle, Rea
 ///
 /// # Errors
 ///
-/// When there is none, or it is invalid.
+/// When the file is missing or invalid.
 pub fn read_bundle_toml(directory: &Path) -> Result<BundleToml, ReadError> {
     if !directory.join(bundle_toml::FILE).is_file() {
         return Err(ReadError::NoBundleToml {

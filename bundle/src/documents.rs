@@ -33,8 +33,8 @@ pub struct Located<T> {
     pub value: Arc<T>,
 }
 
-/// A document that could not be read. Its errors are reported, and dependent documents are not checked
-/// against it.
+/// A document that was not read. A finding reports the reason, and dependent documents are not
+/// checked against it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     /// The file's name within the bundle.
@@ -65,14 +65,14 @@ pub struct Documents {
     pub prompts: Vec<Located<Prompt>>,
     /// The sidecars of resources that parse, by path.
     pub sidecars: Vec<Located<Resource>>,
-    /// The documents that could not be read, in no particular order. For each, its own error or the error
-    /// of a file it depends on is reported.
+    /// The documents that could not be read, or that were skipped after a limit was reached, in no
+    /// particular order.
     pub unread: Vec<Unread>,
-    /// The findings about the documents, in the order of their paths.
+    /// The findings about the documents.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// The role that a file's name gives it.
+/// The role that a file has by its path.
 pub fn role_of(path: &str) -> FileRole {
     let (folder, _) = path.split_once('/').unwrap_or(("", path));
     match file_name(path) {
@@ -162,7 +162,8 @@ impl Documents {
         Self::read_in(files, Surroundings::NONE)
     }
 
-    /// Reads all documents among `files`. `surroundings` resolve registry references.
+    /// Reads all documents among `files`. `surroundings` resolves registry references, and
+    /// references to actions of other bundles.
     pub fn read_in(files: &BTreeMap<String, Arc<[u8]>>, surroundings: Surroundings<'_>) -> Self {
         let mut documents = Self::default();
         let mut actions = Vec::new();
@@ -229,7 +230,7 @@ impl Documents {
         self.diagnostics.len() > MAX_FINDINGS
     }
 
-    /// The next document, or `None` and an entry among the unread documents.
+    /// Parses a document. If it can't be read, returns `None` and adds it to the unread documents.
     fn parsed<T>(
         &mut self,
         path: &str,

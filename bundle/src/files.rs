@@ -1,6 +1,6 @@
-//! Reads the files of an unpacked bundle from its authoring directory, and decides which files belong
-//! to it, their names in the bundle, and the limits. Symbolic links are never followed, so that every
-//! signed file is inside the directory.
+//! Reads the files of an unpacked bundle from its authoring directory. This module decides which
+//! files belong to the bundle and what their names in it are, and applies the limits. Symbolic
+//! links below the directory are not followed, so that every signed file is inside the directory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -41,8 +41,9 @@ const DOTTED: &[&str] = &["actions", "drivers", "tools"];
 /// How large all files together may be, in bytes: the same limit as for an archive.
 pub const MAX_TOTAL_BYTES: u64 = 512 * 1024 * 1024;
 
-/// How large a file may be, in bytes: for a document the limit of its parser, otherwise
-/// [`MAX_TOTAL_BYTES`]. It is checked before a file is read.
+/// How large a file may be, in bytes: for `bundle.toml`, `tools.json`, contracts, drivers, actions
+/// and prompts the limit of the parser, otherwise [`MAX_TOTAL_BYTES`]. The size is checked before a
+/// file is read.
 pub fn limit_of(path: &str) -> u64 {
     let limit = match file_name(path) {
         "bundle.toml" => MAX_BUNDLE_TOML,
@@ -65,7 +66,7 @@ pub type Files = BTreeMap<String, Arc<[u8]>>;
 pub struct DirectoryFiles {
     /// The files to pack.
     pub files: Files,
-    /// Hidden files that are not packed.
+    /// The hidden files and folders, which are not packed.
     pub skipped: Vec<String>,
     /// The errors of unreadable files, if the remaining files were read anyway.
     pub problems: Vec<FilesError>,
@@ -110,9 +111,9 @@ fn dotted(path: &str, is_dotted: impl FnOnce(&str) -> bool) -> String {
     }
 }
 
-/// Reads the files that belong in a bundle: everything in [`FOLDERS`] and, at the root, `README.md` and
-/// files whose names start with `LICENSE`. `.actions`, `.drivers` and `.tools` are read as the folders
-/// without the dot.
+/// Reads the files that belong in a bundle: everything in [`FOLDERS`] except hidden files and, at
+/// the root, `README.md` and files whose names start with `LICENSE`. `.actions`, `.drivers` and
+/// `.tools` are read as the folders without the dot.
 ///
 /// # Errors
 ///

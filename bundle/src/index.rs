@@ -114,8 +114,8 @@ pub(crate) fn read(
     indexed
 }
 
-/// Adds the drivers of a version 1 document. If a driver is denied, its contract has no driver, but the
-/// bundle is still valid.
+/// Adds the drivers made from the transports of a version 1 document. A denied transport adds no
+/// driver to its contract, but the bundle is still valid.
 fn attach(
     index: &Index,
     indexed: &mut IndexContents,

@@ -17,7 +17,7 @@ pub trait Libraries {
     /// store alone.
     fn action(&self, reference: &Reference) -> Option<LibraryAction<'_>>;
 
-    /// The valid references, for a hint at the intended one.
+    /// Valid references, from which a hint picks the intended one.
     fn names(&self) -> Vec<String> {
         Vec::new()
     }
@@ -74,7 +74,7 @@ pub struct Surroundings<'a> {
 }
 
 impl Surroundings<'static> {
-    /// No surroundings: registry references are not resolved.
+    /// No surroundings: registry references, and references to other bundles, are not resolved.
     pub const NONE: Self = Self {
         own: None,
         others: Some(&NoLibraries),

@@ -43,7 +43,7 @@ pub(crate) fn key_position(source: &str, key: &str) -> Position {
         .map_or(Position::START, |(_, line)| Position { line, column: 1 })
 }
 
-/// Reports each id of a kind of document that more than one file has.
+/// Reports each document whose id an earlier document of the same kind has.
 pub(crate) fn repeated<'a>(
     kind: &str,
     ids: impl Iterator<Item = (String, &'a str)>,

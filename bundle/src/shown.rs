@@ -27,7 +27,7 @@ pub const MAX_RESOURCE: usize = 8 * 1024 * 1024;
 pub struct ResourceEntry {
     /// The name of the file.
     pub path: String,
-    /// Its verified bytes.
+    /// Its bytes.
     pub bytes: Arc<[u8]>,
     /// Its sidecar, if it has one.
     pub about: Option<Arc<Resource>>,
@@ -87,7 +87,7 @@ fn is_resource(path: &str) -> bool {
     role_of(path) == FileRole::Resource && !path.ends_with(SIDECAR)
 }
 
-/// Checks prompts and sidecars against the files that they name, and each other.
+/// Checks prompts and sidecars against the files that they name, and against each other.
 pub(crate) fn check(documents: &Documents, files: &BTreeMap<String, Arc<[u8]>>) -> Vec<Diagnostic> {
     let resources = resources(documents, files);
     let by_path: BTreeMap<&str, &ResourceEntry> = resources
@@ -230,7 +230,7 @@ fn template(sidecar: &Located<Resource>, entry: &ResourceEntry, diagnostics: &mu
     }
 }
 
-/// Finds names and URIs that two documents request.
+/// Finds ids, names and URIs that two documents claim.
 fn unique(documents: &Documents, diagnostics: &mut Vec<Diagnostic>) {
     let (prompts, sidecars) = (&documents.prompts, &documents.sidecars);
     let of_prompts = ids(prompts, |prompt| Some(prompt.id.to_string()));

@@ -1,5 +1,5 @@
-//! The surface of a bundle: exactly the parts that a model or a policy sees. A release that changes it
-//! needs a new consent (DESIGN 3). This module compares two surfaces; other crates decide about the
+//! The surface of a bundle: exactly the parts that a model or a policy sees. A release that changes
+//! it needs a new consent. This module compares two surfaces; other crates decide about the
 //! consequences.
 //!
 //! A surface contains:
@@ -93,7 +93,8 @@ impl BundleSurface {
         Self::from_value(Version::CURRENT, Value::Object(serde_json::Map::new()))
     }
 
-    /// Reads the canonical bytes of a surface with a known digest: `None` if they have another digest.
+    /// Reads the canonical bytes of a surface with a known digest. Returns `None` if they have
+    /// another digest or are not those of a surface.
     pub fn from_digested(bytes: Vec<u8>, digest: &Digest) -> Option<Self> {
         if Digest::of(&bytes) != *digest {
             return None;

@@ -66,7 +66,7 @@ const COLUMNS_BEFORE: usize = 60;
 /// The display of a tab.
 const TAB: &str = "    ";
 
-/// The line of a finding, and a second line with the caret; `None` if the finding has no line.
+/// The line of a finding, and a second line with the caret; `None` if the finding has no excerpt.
 ///
 /// A line that is too long is cut around the column. Tabs become spaces, and characters are replaced as
 /// [`visible_line`] does.

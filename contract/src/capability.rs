@@ -1,4 +1,5 @@
-//! The vocabulary of declarations and policies: `class:scope`. Says what covers what; grants nothing.
+//! The vocabulary of declarations and policies: `class:scope`. This module decides which capability
+//! covers which. It grants nothing.
 
 mod class;
 mod host;
@@ -39,24 +40,24 @@ pub struct CapabilityError {
 }
 
 impl CapabilityError {
-    /// Stable kebab-case code.
+    /// The stable kebab-case code.
     pub fn code(&self) -> &'static str {
         crate::codes::CAPABILITY_INVALID.code
     }
 }
 
-/// Bytes of a class and of a name.
+/// The longest class, and the longest name in a scope, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// Bytes in the scope of a class that this host does not know.
+/// The longest scope of a class that this host does not know, in bytes.
 const MAX_UNKNOWN_BYTES: usize = 1024;
 
 impl Capability {
     /// Reads `class:scope`.
     ///
     /// # Errors
-    /// No colon, an empty part, a class as tools.json spells it, or a scope that the class does not
-    /// have.
+    /// If the text has no colon, the class or the scope is not valid, or the class has the spelling
+    /// of tools.json.
     pub fn parse(text: &str) -> Result<Capability, CapabilityError> {
         let fail = |message: String| Err(CapabilityError { message });
         let Some((class, scope)) = text.split_once(':') else {
@@ -80,8 +81,9 @@ impl Capability {
         Capability::of(Class::parse(class), scope)
     }
 
-    /// Reads `class:word` with a word that is not a scope of the class, such as `workspace:metadata`: a capability of an
-    /// unknown class of that name, which counts as a change and grants nothing. `None` for all else.
+    /// Reads `class:word` if the class is known and the word is not one of its scopes, such as
+    /// `workspace:metadata`. Returns a capability of an unknown class with that name, which counts
+    /// as a change and grants nothing. Returns `None` for any other text.
     pub fn of_no_scope(text: &str) -> Option<Capability> {
         let (class, scope) = text.split_once(':')?;
         let is_unknown = matches!(Class::parse(class), Class::Other(_));
@@ -97,7 +99,7 @@ impl Capability {
     /// A capability of a class.
     ///
     /// # Errors
-    /// A scope that the class does not have.
+    /// If the scope is not valid for the class.
     pub fn of(class: Class, scope: &str) -> Result<Capability, CapabilityError> {
         let fail = |message: String| CapabilityError { message };
         let scope = match class.scope() {
@@ -133,7 +135,7 @@ impl Capability {
         Ok(Capability { class, scope })
     }
 
-    /// What it is about.
+    /// The class.
     pub fn class(&self) -> &Class {
         &self.class
     }
@@ -148,7 +150,8 @@ impl Capability {
         }
     }
 
-    /// `class:scope` as it was written, with the default port: what surfaces of earlier versions have.
+    /// `class:scope` with the port as it was written, even if it is the default port. Surfaces of
+    /// earlier versions have this form.
     pub fn as_written(&self) -> String {
         match self.host().map(|host| (host, host.written_port())) {
             Some((host, Some(port))) => format!("{}:{}:{port}", self.class, host.host()),
@@ -156,7 +159,7 @@ impl Capability {
         }
     }
 
-    /// The host of a network capability.
+    /// The host pattern, if this is a network capability.
     pub fn host(&self) -> Option<&HostPattern> {
         match &self.scope {
             Scope::Host(host) => Some(host),
@@ -164,7 +167,7 @@ impl Capability {
         }
     }
 
-    /// The path of a workspace capability.
+    /// The path pattern, if this is a workspace capability.
     pub fn path(&self) -> Option<&PathPattern> {
         match &self.scope {
             Scope::Path(path) => Some(path),
@@ -172,7 +175,7 @@ impl Capability {
         }
     }
 
-    /// Whether it is `*`: granted only where policy itself writes `*`.
+    /// Whether its scope is `*`. Only a capability whose scope is `*`, too, covers it.
     pub fn is_wildcard(&self) -> bool {
         match &self.scope {
             Scope::Host(host) => host.name == host::HostName::Any,
@@ -181,8 +184,8 @@ impl Capability {
         }
     }
 
-    /// Whether a grant of `self` includes `other`. Reflexive and transitive. A class that this host
-    /// does not know covers nothing but its own text.
+    /// Whether a grant of `self` includes `other`. Reflexive and transitive. A capability of an
+    /// unknown class covers only itself.
     pub fn covers(&self, other: &Capability) -> bool {
         self.class == other.class
             && match (&self.scope, &other.scope) {
@@ -194,8 +197,8 @@ impl Capability {
             }
     }
 
-    /// Whether a deny of this one is about `declared`: true if there may be something that falls under both. Unlike
-    /// [`Capability::intersect`], which errs on the small side, a deny errs on the large one.
+    /// Whether a deny of this capability applies to `declared`: true if something may fall under
+    /// both. In doubt, a deny matches more, whereas [`Capability::intersect`] gives less.
     pub fn overlaps(&self, declared: &Capability) -> bool {
         self.class == declared.class
             && match (&self.scope, &declared.scope) {
@@ -205,8 +208,8 @@ impl Capability {
             }
     }
 
-    /// A capability that both cover; `None` where they share nothing. Where the common part of two
-    /// path patterns is not a pattern itself, the result is smaller than it, never larger.
+    /// A capability that both cover; `None` if they share nothing. If no pattern describes the
+    /// common part of two path patterns, the result is smaller than that part, or `None`.
     pub fn intersect(&self, other: &Capability) -> Option<Capability> {
         if self.class != other.class {
             return None;
@@ -225,7 +228,7 @@ impl Capability {
     }
 }
 
-/// The words as a message names them.
+/// The words, joined for a message.
 fn one_of(words: &[(&str, &str)]) -> String {
     let words: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
     match words.split_last() {

@@ -1,5 +1,5 @@
-//! Replaces `network` in a build without that feature: types for a transport, its routes and
-//! responses that can have no value. Code that uses them compiles unchanged, but never runs.
+//! Replaces `network` in a build without that feature: types without values for a transport, its
+//! routes and responses. Code that uses them compiles unchanged, but never runs.
 
 use std::convert::Infallible;
 use std::pin::Pin;

@@ -70,7 +70,7 @@ const NAT64: Ipv6Net = v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96);
 /// NAT64 with a prefix of the local network (RFC 8215).
 const NAT64_LOCAL: Ipv6Net = v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48);
 
-/// The networks whose addresses embed an IPv4 address: compatible (RFC 4291 section 2.5.5.1),
+/// The networks whose addresses contain an IPv4 address: compatible (RFC 4291 section 2.5.5.1),
 /// mapped (2.5.5.2), translated (RFC 2765), NAT64, Teredo and 6to4.
 const EMBEDDING: &[Ipv6Net] = &[
     v6([0, 0, 0, 0, 0, 0, 0, 0], 96),

@@ -120,8 +120,8 @@ fn name_or_v4(text: &str) -> Result<Host, Rule> {
     if name.is_empty() {
         return Err(Rule::Host);
     }
-    // `127.1`, `0x7f.1`, `2130706433` and the like are addresses for some resolvers and names for
-    // others.
+    // `127.1`, `0x7f.1`, `2130706433` and similar texts are addresses for some resolvers and names
+    // for others.
     let last = name.rsplit('.').next().unwrap_or_default();
     let numeric = last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x");
     if !numeric {

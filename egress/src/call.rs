@@ -50,8 +50,8 @@ impl fmt::Debug for Call {
 }
 
 impl Egress {
-    /// The access of one call, which is over at `deadline`. What it uses counts against `outer`, too: the calls that it is
-    /// nested in.
+    /// The network access of one call, which ends at `deadline`. Its usage also counts against
+    /// `outer`, the meter of the call that contains it.
     pub fn call(
         &self,
         limits: CallLimits,
@@ -67,9 +67,8 @@ impl Egress {
 }
 
 impl Call {
-    /// The text that stands for a secret in this call; the same each time.
-    /// `None`: the rules tie this secret to no place, or the system has no
-    /// randomness.
+    /// The text that stands for a secret in this call; the same each time. `None` if the rules tie
+    /// the secret to no place, or if the system has no randomness.
     pub fn placeholder(&self, slug: &str) -> Option<String> {
         let places = self.egress.rules().secrets();
         let known = places.iter().any(|place| place.slug == slug);
@@ -92,7 +91,7 @@ impl Call {
         self.state.meter.usage()
     }
 
-    /// This call's meter. A nested call counts towards it, too, if [`Egress::call_within`] gets it.
+    /// This call's meter, which also counts the usage of nested calls.
     pub fn meter(&self) -> Meter {
         self.state.meter.clone()
     }
@@ -100,11 +99,11 @@ impl Call {
     /// Sends a request, if the rules allow it, and waits for the response's head. The URI must be
     /// absolute, and the headers must not contain `host`.
     ///
-    /// If the method takes no body, the whole body is read before anything is sent. Otherwise, if
-    /// the call has placeholders, the first 64 KiB of the body are read before anything is sent,
-    /// and the rest is sent as it arrives.
+    /// If the method takes no body, nothing is sent before the body is known to be empty. If the
+    /// call has placeholders, the first 64 KiB of the body are searched for them before anything is
+    /// sent. The rest is sent as it arrives.
     ///
-    /// Dropping the future, or the response's body, closes the connection.
+    /// Dropping the future, or the response's body before its end, closes the connection.
     ///
     /// # Errors
     /// The refusal, or the error that ended the request.

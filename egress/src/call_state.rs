@@ -1,5 +1,4 @@
-//! What all requests of one call share: its limits, placeholders and secrets, and
-//! what it has used.
+//! The state that all requests of one call share: its limits, placeholders, secrets and usage.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +14,7 @@ use crate::secret::sent_secrets::SentSecrets;
 
 pub(crate) struct CallState {
     pub(crate) limits: CallLimits,
-    /// When the call is over.
+    /// When the call ends at the latest.
     pub(crate) deadline: Instant,
     pub(crate) meter: Meter,
     pub(crate) placeholders: Placeholders,
@@ -40,7 +39,7 @@ impl CallState {
         }
     }
 
-    /// Counts a request in, until the slot is dropped.
+    /// Counts a request. It counts as in flight until the returned slot is dropped.
     pub(crate) fn begin(self: &Arc<Self>) -> Result<RequestSlot, Limit> {
         self.meter.request()?;
         let before = self.in_flight.fetch_add(1, Ordering::AcqRel);
@@ -53,7 +52,7 @@ impl CallState {
     }
 }
 
-/// One of the requests in flight, until it is dropped.
+/// The slot of a request in flight, which ends when this is dropped.
 pub(crate) struct RequestSlot {
     pub(crate) call: Arc<CallState>,
 }
@@ -64,14 +63,14 @@ impl Drop for RequestSlot {
     }
 }
 
-/// Timeouts that the guest asks for; they can only shorten its limits.
+/// Timeouts that the guest requests. They can only shorten its limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a connection, the name's resolution and TLS included.
+    /// The time for opening a connection, including the wait for a permit, name resolution and TLS.
     pub connect: Option<Duration>,
-    /// From then to the response's head.
+    /// The time from the open connection to the response's head.
     pub first_byte: Option<Duration>,
-    /// Between two pieces of the response's body.
+    /// The time between two pieces of the response's body.
     pub between_bytes: Option<Duration>,
 }
 
@@ -95,7 +94,7 @@ impl RequestClock {
         }
     }
 
-    /// The end of a stage that starts now.
+    /// The end of a stage that starts now, with the guest's timeout `own` for it.
     pub(crate) fn end(&self, own: Option<Duration>) -> Instant {
         own.and_then(|own| Instant::now().checked_add(own))
             .map_or(self.until, |end| end.min(self.until))
@@ -110,16 +109,16 @@ impl RequestClock {
         Timeout { stage, deadline }
     }
 
-    /// Runs `future` until `end`. The caller pins it: moved in here, it would occupy
-    /// its space in the caller's future twice.
+    /// Runs `future` until `end`. The caller pins the future. If it were moved in here, the
+    /// caller's future would have space for it twice.
     pub(crate) async fn within<T>(
         &self,
         end: Instant,
         stage: Stage,
         future: impl Future<Output = T> + Unpin,
     ) -> Result<T, Timeout> {
-        // A timer that is due still lets a future finish that is ready: a
-        // runtime kept busy by guests must not stretch the time.
+        // `timeout_at` lets a ready future finish even after `end`. Without this check, a runtime
+        // that guests keep busy would stretch the time.
         if Instant::now() >= end {
             return Err(self.timeout(stage));
         }

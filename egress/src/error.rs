@@ -103,7 +103,8 @@ impl Rule {
         self.code().starts_with("secret-")
     }
 
-    /// Whether the request was valid but exceeded the grant; `false` if no grant could allow it.
+    /// Whether the request exceeded the grant, or its method is never granted. `false` for other
+    /// invalid requests, and for refused responses.
     pub fn is_about_grant(self) -> bool {
         let granted = matches!(
             self,

@@ -28,8 +28,8 @@ pub fn is_forbidden(name: &HeaderName) -> bool {
     header_rules::is_forbidden(name.as_str())
 }
 
-/// Checks the headers that a guest wants to send, but not whether `authorization` and `cookie` are
-/// granted. Returns the headers' number of bytes on the wire.
+/// Checks the headers that a guest wants to send. Whether it may send `authorization` and `cookie`
+/// is checked elsewhere. Returns the headers' number of bytes on the wire.
 ///
 /// ```
 /// use http::{HeaderMap, HeaderName, HeaderValue};
@@ -72,7 +72,7 @@ pub(crate) fn is_plain(value: &[u8]) -> bool {
     value.iter().all(inner) && edge(value.first()) && edge(value.last())
 }
 
-/// The only length that the headers declare.
+/// The length that the headers declare. `None` if they declare none.
 ///
 /// # Errors
 /// [`Rule::ContentLength`] for several lengths, or a length that is not only digits.
@@ -100,7 +100,8 @@ pub(crate) fn size(headers: &HeaderMap) -> u64 {
 
 /// Removes headers from a response that concern only the connection or a proxy.
 pub(crate) fn filter_response(headers: &mut HeaderMap) {
-    // Headers that `connection` names are hop-by-hop, too, but end-to-end headers stay.
+    // `connection` can name further hop-by-hop headers. These end-to-end headers stay even if it
+    // names them.
     let keep = [
         header::CONTENT_LENGTH,
         header::CONTENT_TYPE,

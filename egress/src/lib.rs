@@ -1,7 +1,7 @@
 //! Outgoing HTTP under rules: hosts, addresses, headers, secrets, sizes, time.
 //!
 //! A [`Transport`] belongs to a host, an [`Egress`] to a route (a contract and its driver), a
-//! [`Call`] to one call. [`Call::send`] checks the whole request before it resolves a name, and
+//! [`Call`] to one call. [`Call::send`] checks the request's head before it resolves a name, and
 //! every address before it connects. If no rule allows a request, it is refused with a stable code,
 //! and nothing is sent.
 //!

@@ -64,8 +64,8 @@ pub struct Usage {
 }
 
 impl Meter {
-    /// A meter of requests and bytes: of one call ([`crate::Egress::call`]), or of several that
-    /// share it as their outer one.
+    /// Creates a meter of requests and bytes, for one call or for several calls that share it as
+    /// their outer meter ([`crate::Egress::call`]).
     pub fn new(limits: &CallLimits, outer: Option<Meter>) -> Meter {
         Meter(Arc::new(Counts {
             requests: Count::new(limits.http_requests_total),

@@ -32,8 +32,9 @@ pub(crate) use send::send;
 /// thread.
 const MAX_ROUTE_LOOKUPS: usize = 8;
 
-/// The network of one host. Clones share everything. Proxies are never used, whatever the
-/// environment says.
+/// The network of one host. Clones share everything. It uses no proxies. Only the system's resolver
+/// and the loading of the system's certificate authorities (`SSL_CERT_FILE`, `SSL_CERT_DIR`) may
+/// read the environment.
 #[derive(Clone)]
 pub struct Transport(Arc<Inner>);
 
@@ -83,7 +84,7 @@ pub struct TransportSettings {
     pub resolver: Arc<dyn Resolve>,
     /// Whether the system's certificate authorities are trusted; true by default.
     pub system_roots: bool,
-    /// PEM files of authorities that are trusted, too.
+    /// The contents of PEM files with further trusted authorities.
     pub ca_pem: Vec<Vec<u8>>,
     /// The most open connections, including idle ones; 1024 by default. Each connection holds a
     /// file descriptor.
@@ -145,9 +146,9 @@ impl Transport {
 
     /// Creates a route with `rules`, and with connections that no other route uses.
     ///
-    /// Of the connections and lookups that may be open at once, a quarter is for owners
-    /// that have none open. What the routes of one owner have open counts together, so that more
-    /// routes give no larger share.
+    /// A quarter of the host's permits for connections and lookups is reserved for owners that hold
+    /// none. The permits of all routes of one owner count together, so that more routes give no
+    /// larger share.
     pub fn egress(&self, owner: &str, rules: Arc<Rules>) -> Egress {
         let (settings, waiting) = (&self.0.settings, self.0.waiting.clone());
         let pool = ConnectionPool::new(settings.idle_connections, settings.idle_timeout, waiting);
@@ -238,7 +239,7 @@ pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + 
 /// use std::sync::Arc;
 /// use toolward_egress::{LookupPermit, Resolve, Resolving, SystemResolver, TransportSettings};
 ///
-/// /// Asks the system for all names but its own.
+/// /// Knows the address of one name, and asks the system for all others.
 /// struct Hosts;
 ///
 /// impl Resolve for Hosts {

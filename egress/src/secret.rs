@@ -20,7 +20,8 @@ use zeroize::Zeroizing;
 use crate::error::{SecretError, SecretProblem};
 use crate::headers;
 
-/// The least length of a value. Shorter values occur in responses by chance and are cheap to guess.
+/// The minimum length of a value. Shorter values occur in responses by chance and are easy to
+/// guess.
 const MIN_VALUE_BYTES: usize = 8;
 
 /// The source of values. It is called before the first request to an origin that a secret is tied

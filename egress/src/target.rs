@@ -9,8 +9,8 @@ use crate::error::{Denied, Rule};
 /// Checks a path with an optional query.
 ///
 /// # Errors
-/// [`Rule::Target`] if the text does not start with `/`, starts with `//`, has a character that is
-/// not allowed there (such as `#`, `"`, `<`, a space, a control character or anything beyond
+/// [`Rule::Target`] if the text does not start with exactly one `/`, has a fragment or a character
+/// that is not allowed in a path or query (such as a space, a control character, or anything beyond
 /// ASCII), or has an incomplete `%` escape in the path.
 pub fn parse(text: &str) -> Result<(), Denied> {
     let denied = || Err(Denied::new(Rule::Target, text));

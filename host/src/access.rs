@@ -1,5 +1,5 @@
-//! A grant prepared for use: what is the same for all calls of one route, so that a
-//! call only counts and opens.
+//! A grant prepared for use. The preparation is the same for all calls of one route, and is not
+//! repeated for each call.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,9 +17,9 @@ use crate::services::Services;
 /// The prepared grant of one route.
 pub(crate) struct Access {
     pub(crate) grant: Grant,
-    /// The directories behind its workspaces, or why one can't be opened.
+    /// The directories behind its workspaces, `None` if it has none; or why one can't be opened.
     pub(crate) files: Result<Option<Arc<files::Plan>>>,
-    /// Whether the driver's executor can use it.
+    /// The error if the driver's executor can't use it.
     pub(crate) executor: Result<()>,
     /// Outgoing HTTP, `None` if no host is granted; or why the host has no network.
     pub(crate) egress: Result<Option<Egress>>,
@@ -41,7 +41,8 @@ impl Access {
         }
     }
 
-    /// Outgoing HTTP for one call of this principal; `None` if no host is granted.
+    /// Outgoing HTTP for one call of this principal; `None` if no host is granted, or if the host
+    /// has no network.
     pub(crate) fn call(
         &self,
         principal: &str,
@@ -57,8 +58,8 @@ impl Access {
     }
 }
 
-/// The directories of a grant. A missing one becomes an error of the tool's calls,
-/// which advises the operator to create it.
+/// The directories of a grant. A directory that can't be opened becomes an error of the tool's
+/// calls, which advises the operator to repair it.
 fn plan(grant: &Grant, services: &Services) -> Result<Option<Arc<files::Plan>>> {
     if grant.workspaces().is_empty() {
         return Ok(None);

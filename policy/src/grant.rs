@@ -1,5 +1,5 @@
-//! The grant: all that the sandbox of one (contract, driver) gets. Made by
-//! [`crate::decide`] only; empty means nothing.
+//! The grant: everything that the sandbox of one contract and driver gets. Only [`crate::decide`]
+//! makes grants. An empty grant gives nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
@@ -14,21 +14,22 @@ use crate::exec::{ExecRule, WorkspaceAccess};
 use crate::fields::word;
 use crate::host_terms::HostTerms;
 
-/// All that a sandbox gets.
+/// Everything that a sandbox gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grant {
     pub(crate) network: Vec<HostGrant>,
     pub(crate) workspaces: Vec<WorkspaceGrant>,
     pub(crate) buckets: Vec<BucketGrant>,
     pub(crate) secrets: Vec<SecretGrant>,
-    /// Scopes of the classes that give no more than their scopes.
+    /// The scopes of the classes whose grants have nothing but scopes.
     pub(crate) scopes: BTreeMap<Class, Vec<String>>,
     pub(crate) on_violation: OnViolation,
     pub(crate) program: Option<Arc<ExecRule>>,
 }
 
 impl Grant {
-    /// What it gives: the capability, in words for people, and whether it may be changed.
+    /// The parts of the grant, without its program. Each part has the capability, a description for
+    /// people, and whether it allows a change.
     pub fn parts(&self) -> Vec<(String, String, bool)> {
         let mut parts = Vec::new();
         let mut add = |class: &Class, scope: &dyn Display, words: &dyn Display, writes: bool| {
@@ -55,50 +56,50 @@ impl Grant {
         parts
     }
 
-    /// Hosts that outgoing HTTP may reach.
+    /// The hosts that outgoing HTTP may reach.
     pub fn network(&self) -> &[HostGrant] {
         &self.network
     }
 
-    /// Directories, or parts of them, that are opened.
+    /// The directories, or parts of them, that are opened.
     pub fn workspaces(&self) -> &[WorkspaceGrant] {
         &self.workspaces
     }
 
-    /// Key-value buckets.
+    /// The key-value buckets.
     pub fn buckets(&self) -> &[BucketGrant] {
         &self.buckets
     }
 
-    /// Secrets.
+    /// The secrets.
     pub fn secrets(&self) -> &[SecretGrant] {
         &self.secrets
     }
 
-    /// Ids of the tools that may be called.
+    /// The ids of the tools that may be called.
     pub fn tools(&self) -> &[String] {
         self.scopes(&Class::Tool)
     }
 
-    /// The scopes of a class that gives no more than its scopes.
+    /// The scopes of a class whose grants have nothing but scopes.
     pub fn scopes(&self, class: &Class) -> &[String] {
         self.scopes.get(class).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether it gives this scope of such a class.
+    /// Whether [`Grant::scopes`] of a class has this scope.
     pub fn has(&self, class: &Class, scope: &str) -> bool {
         self.scopes(class).iter().any(|known| known == scope)
     }
 
-    /// The secrets without whose values a driver can't work: it sends or reads them, and does not store them
+    /// The secrets whose values a driver needs: it sends or reads them, and does not store them
     /// itself.
     pub fn needed_secrets(&self) -> impl Iterator<Item = &SecretGrant> {
         let secrets = self.secrets.iter();
         secrets.filter(|one| (one.binding.is_some() || one.reveal) && !one.store)
     }
 
-    /// The program that runs outside the sandbox, with all that it gets. A grant with one gives
-    /// the host itself neither hosts nor directories.
+    /// The program that runs outside the sandbox, with everything that it gets. A grant with a
+    /// program has no hosts and no directories.
     pub fn program(&self) -> Option<&Arc<ExecRule>> {
         self.program.as_ref()
     }
@@ -112,11 +113,12 @@ impl Grant {
 /// One host pattern that outgoing HTTP may reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostGrant {
-    /// The host, as granted; no port means 443, and 80 if `terms` have `plain_http`.
+    /// The host, as granted. Without a port, it means port 443, and also 80 if `terms` have
+    /// `plain_http`.
     pub host: HostPattern,
     /// Whether methods other than GET, HEAD and OPTIONS pass.
     pub unsafe_methods: bool,
-    /// On which terms.
+    /// The terms on which the host may be reached.
     pub terms: HostTerms,
 }
 
@@ -125,27 +127,26 @@ pub struct HostGrant {
 pub struct WorkspaceGrant {
     /// The virtual paths that are granted.
     pub path: PathPattern,
-    /// The virtual path that policy mapped: `path` lies at or below it.
+    /// The virtual path that the policy maps to `directory`. `path` is at or below it.
     pub root: String,
-    /// The host directory that `root` stands for. Absolute.
+    /// The host directory behind `root`. Absolute.
     pub directory: PathBuf,
     /// Whether it may be changed.
     pub write: bool,
-    /// Bytes that one call may add; `None`: the host's limit.
+    /// How many bytes one call may add; `None` for the host's limit.
     pub max_bytes: Option<u64>,
-    /// Files and directories that one call may create; `None`: the host's
-    /// limit.
+    /// How many files and directories one call may create; `None` for the host's limit.
     pub max_files: Option<u64>,
 }
 
 /// A key-value bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketGrant {
-    /// The bucket's name, as the guest opens it; `*`: every name that no
-    /// other bucket of the grant has.
+    /// The bucket's name, by which the guest opens it. `*` means every name that no other bucket of
+    /// the grant has.
     pub name: String,
-    /// The publisher whose bucket it is: the contract's own, or the publisher that
-    /// shares it.
+    /// The publisher whose bucket it is: the publisher of the contract or driver that declares it,
+    /// or the publisher that shares it.
     pub owner: String,
     /// Whether it may be changed.
     pub write: bool,
@@ -156,10 +157,9 @@ pub struct BucketGrant {
 pub struct SecretGrant {
     /// Its name.
     pub slug: String,
-    /// The publisher in whose space it lies.
+    /// The publisher whose secret it is.
     pub publisher: String,
-    /// Where its placeholder is replaced; `None`: nowhere, it may only be
-    /// stored or revealed.
+    /// The place where its placeholder is replaced; `None` if it may only be stored or revealed.
     pub binding: Option<Arc<SecretBinding>>,
     /// Whether the guest may read the value itself.
     pub reveal: bool,
@@ -167,38 +167,38 @@ pub struct SecretGrant {
     pub store: bool,
 }
 
-/// The one place where a secret goes out.
+/// The one place to which a secret is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretBinding {
     /// The host, lower case, without port; reached by https only.
     pub host: String,
-    /// The port; 443 where policy names none.
+    /// The port; 443 if the policy names none.
     pub port: u16,
     /// The position in the request.
     pub position: SecretPosition,
     /// The methods, upper case. Never empty.
     pub methods: Vec<String>,
-    /// What the path starts with: `/` for all paths. Whole segments.
+    /// The start of the path, in whole segments; `/` for all paths.
     pub path_prefix: String,
 }
 
-/// Where in a request a secret goes out.
+/// The position of a secret in a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SecretPosition {
-    /// In this header, lower case.
+    /// In this header, whose name is in lower case.
     Header(String),
-    /// As the whole value of this parameter of the query.
+    /// As the whole value of this query parameter.
     Query(String),
 }
 
-/// What happens when a driver tries what it was not granted.
+/// What happens when a driver tries something that it was not granted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnViolation {
     /// The attempt fails inside the guest, and is recorded.
     #[default]
     Record,
-    /// It also ends the call.
+    /// The attempt is recorded, and ends the call.
     End,
 }
 

@@ -1,5 +1,6 @@
-//! The keys of `[[grant]]` about the hosts of its network: how they are read, what they give, and when they give no more
-//! than earlier ones. Outgoing HTTP gets them unchanged, in [`crate::HostGrant`], and enforces them.
+//! The keys of `[[grant]]` about the hosts of its network: how they are read, what they give, and
+//! when they give no more than earlier ones. Outgoing HTTP gets them in [`crate::HostGrant`], and
+//! enforces them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,8 +10,8 @@ use ipnet::IpNet;
 use crate::error::{self, PolicyError, Refuse as _};
 use crate::fields::{Fields, flag, list};
 
-/// On which terms the hosts of a rule may be reached. By default by https, at public addresses, without headers with
-/// credentials.
+/// The terms on which the hosts of a rule may be reached. By default, they may be reached by https,
+/// at public addresses, without headers with credentials.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostTerms {
     /// Whether `http://` passes, too.
@@ -30,7 +31,7 @@ impl HostTerms {
         })
     }
 
-    /// Holds terms that were put together in code to the rules of files.
+    /// Checks terms that were made in code by the rules for files.
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         for header in &self.guest_headers {
             if read_guest_header(header)? != *header {
@@ -40,7 +41,7 @@ impl HostTerms {
         Ok(())
     }
 
-    /// A key that they differ in from the default.
+    /// The first key whose value differs from the default.
     pub(crate) fn key(&self) -> Option<&'static str> {
         let Self {
             plain_http,
@@ -56,7 +57,7 @@ impl HostTerms {
             .find_map(|(key, is_given)| is_given.then_some(key))
     }
 
-    /// Whether they give no more than earlier ones.
+    /// Whether they give no more than earlier terms.
     pub(crate) fn narrow(&self, earlier: &Self) -> bool {
         let Self {
             plain_http,
@@ -91,7 +92,7 @@ impl fmt::Display for HostTerms {
 /// Headers with credentials that a rule may let the guest set itself.
 const GUEST_HEADERS: &[&str] = &["authorization", "cookie"];
 
-/// A header that a guest may be let to set, in lower case.
+/// Reads the name of a header that a guest may be allowed to set. Returns it in lower case.
 fn read_guest_header(text: &str) -> Result<String, PolicyError> {
     let name = text.to_ascii_lowercase();
     if GUEST_HEADERS.contains(&name.as_str()) {
@@ -102,7 +103,7 @@ fn read_guest_header(text: &str) -> Result<String, PolicyError> {
         .hinted("other headers need no line here"))
 }
 
-/// An IP address or a network in CIDR notation.
+/// Reads an IP address or a network in CIDR notation.
 fn read_address(text: &str) -> Result<IpNet, PolicyError> {
     let network = text
         .parse::<IpNet>()

@@ -1,6 +1,5 @@
-//! Limits on what a call may spend: the table of all of them, and an
-//! operator's numbers for them in `[limits]`. Only numbers; they are enforced where the
-//! resource is spent.
+//! Limits on what a call may spend: the table of all limits, and the operator's numbers for them in
+//! `[limits]`. The code that spends a resource enforces its limit.
 
 mod table;
 
@@ -16,10 +15,10 @@ use crate::error::{self, PolicyError, Refuse as _, quoted};
 use crate::fields::{integer, number, table};
 pub use table::{CallLimits, LimitName, Limits, own};
 
-/// One limit: what a call gets by default, and the most it can ask for.
+/// One limit: what a call gets by default, and the most that it can request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limit<T> {
-    /// What a call gets when neither contract nor driver asks for a value.
+    /// What a call gets if neither contract nor driver requests a value.
     pub default: T,
     /// The most that a contract or driver gets.
     pub maximum: T,
@@ -46,21 +45,21 @@ impl<T: Ord + Copy> Limit<T> {
     }
 }
 
-/// What a policy can set a limit to.
+/// The values that a policy can set for a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Settable {
     /// Any number.
     Any,
     /// At least 1: each call needs some of it.
     Positive,
-    /// Nothing: only an embedder sets it.
+    /// None: only an embedder sets the limit.
     Embedder,
-    /// Nothing: it is the host's own.
+    /// None: the host fixes the limit.
     Never,
 }
 
 impl LimitName {
-    /// Those that a policy can set, in order of their names.
+    /// The limits that a policy can set, sorted by name.
     pub fn settable_by_policy() -> impl Iterator<Item = LimitName> + Clone {
         let mut names: Vec<LimitName> = Self::ALL
             .iter()
@@ -84,12 +83,11 @@ impl PartialEq<&str> for LimitName {
     }
 }
 
-/// The operator's numbers for one limit. `None`: the host's own value. The maximum is the value itself for a limit that
-/// can't be asked for.
+/// The operator's numbers for one limit. `None` means the host's value. For a limit that can't be
+/// requested, the value is the maximum, or the default if the maximum is `None`.
 pub type LimitSetting = Limit<Option<u64>>;
 
-/// The operator's numbers for the limits that a call meets
-/// (`min(request or default, maximum)`).
+/// The operator's numbers for the limits of calls. A call gets `min(request or default, maximum)`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LimitSettings {
     set: BTreeMap<LimitName, LimitSetting>,
@@ -109,8 +107,8 @@ impl LimitSettings {
     /// Sets the numbers for a limit.
     ///
     /// # Errors
-    /// What is wrong, for people: a limit that no policy sets, a default above the
-    /// maximum, 0 for what every call needs.
+    /// A description of the mistake, for people: a limit that no policy sets, a default above the
+    /// maximum, or 0 for a resource that every call needs.
     pub fn set(&mut self, name: LimitName, setting: LimitSetting) -> Result<(), String> {
         let values = [setting.default, setting.maximum];
         match name.settable() {
@@ -135,7 +133,7 @@ impl LimitSettings {
         Ok(())
     }
 
-    /// The numbers of `later` win, one by one.
+    /// Replaces each number here that `later` sets.
     pub(crate) fn layer(mut self, later: &LimitSettings) -> Self {
         for (name, setting) in &later.set {
             let own = self.set.entry(*name).or_default();
@@ -177,8 +175,8 @@ impl LimitSettings {
     }
 }
 
-/// Fuel for each second of the default timeout. An interpreter burns about 16 G in
-/// a second on a fast machine.
+/// Fuel for each second of the default timeout. An interpreter uses about 16 G per second on a fast
+/// machine.
 const FUEL_PER_SECOND: u64 = 20_000_000_000;
 
 /// More fuel than an interpreter spends in this time.
@@ -188,8 +186,9 @@ pub fn fuel_for(timeout: Duration) -> u64 {
 }
 
 impl Limits {
-    /// These limits, with a policy's numbers on top of them. If it sets
-    /// the timeout and not the fuel, fuel's default follows.
+    /// These limits, changed by a policy's numbers. If the policy sets only the default of the
+    /// timeout, that is the maximum, too. The default of fuel follows the timeout, unless it is set
+    /// separately.
     #[must_use]
     pub fn with(mut self, settings: &LimitSettings) -> Self {
         let follows = self.fuel.default == fuel_for(self.timeout.default)
@@ -206,7 +205,7 @@ impl Limits {
         self
     }
 
-    /// The limits of an output of so many bytes as JSON.
+    /// The limits of the JSON of an output of at most `output_bytes`.
     fn json(&self, output_bytes: u64) -> json::Limits {
         json::Limits {
             bytes: usize::of(output_bytes),
@@ -217,7 +216,8 @@ impl Limits {
 }
 
 impl CallLimits {
-    /// The limits of calls of one driver, whose contract allows `timeout`. A driver asks for a limit by its name.
+    /// The limits for the calls of one driver, whose contract requests `timeout`. A driver requests
+    /// a limit by its name.
     pub fn new(limits: &Limits, timeout: Duration, driver: &DriverLimits) -> Self {
         let asked = |name: LimitName| match name {
             LimitName::Memory => driver.memory_mib.map(|mib| mib.saturating_mul(1 << 20)),
@@ -232,8 +232,9 @@ impl CallLimits {
         }
     }
 
-    /// The same, with no more memory than the caller of the call has left. A body that the
-    /// host reads whole is in memory twice.
+    /// These limits, with at most `memory_left` bytes of memory, which is what the calling call has
+    /// left. `whole_bodies` states that the host reads bodies whole: such a body is in memory
+    /// twice.
     #[must_use]
     pub fn within(&self, memory_left: Option<u64>, whole_bodies: bool) -> Self {
         let mut limits = self.clone();
@@ -248,7 +249,7 @@ impl CallLimits {
 }
 
 impl Default for CallLimits {
-    /// The default limits, of a driver that asks for none.
+    /// The limits of a driver that requests none.
     fn default() -> Self {
         Self::of(&Limits::default(), |_| None)
     }
@@ -256,7 +257,7 @@ impl Default for CallLimits {
 
 /// A field of [`Limits`].
 trait Field {
-    /// Takes over a policy's numbers.
+    /// Applies a policy's numbers.
     fn adjust(&mut self, setting: LimitSetting);
 
     /// Its value as numbers in the limit's unit.
@@ -293,7 +294,7 @@ trait Number: Copy {
     /// The nearest value to this number.
     fn of(number: u64) -> Self;
 
-    /// The number of it.
+    /// The value as a number.
     fn number(self) -> u64;
 }
 
@@ -307,7 +308,7 @@ impl Number for u64 {
     }
 }
 
-/// Without a number the host chooses one; as a number that is 0.
+/// `None` means that the host chooses the value. As a number, `None` is 0.
 impl Number for Option<u64> {
     fn of(number: u64) -> Self {
         Some(number)

@@ -1,5 +1,5 @@
-//! The policy part of `toolward.toml`: text in, a checked [`Policy`] or the
-//! first error with its place out.
+//! Reads the policy part of `toolward.toml`. Returns a checked [`Policy`], or the first error with
+//! its position.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,12 +19,12 @@ use crate::resolve::ResolveTable;
 use crate::resources::{self, Secret, ServiceRule, Share, Workspace};
 use crate::rule::{Defaults, DenyRule, Rule};
 
-/// Bytes of a policy's text. A parser's tree takes many times the text's
-/// memory.
+/// The longest text of a policy, in bytes. A parser's tree takes many times the text's memory.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// The tables of `toolward.toml` that are not the policy's, as written, and whether a running server refuses changes of
-/// them. The code for trust, confinement, recording and registries reads them.
+/// The tables of `toolward.toml` that do not belong to the policy, as written, each with whether a
+/// running server refuses a change of it. Other code reads them, such as the code for trust,
+/// confinement, recording and registries.
 pub const OTHER_TABLES: &[(&str, bool)] = &[
     ("[[publisher]]", true),
     ("[trust]", true),
@@ -36,11 +36,11 @@ pub const OTHER_TABLES: &[(&str, bool)] = &[
 ];
 
 impl Policy {
-    /// Reads the policy part of `toolward.toml`: `[defaults]`, `[limits]`,
-    /// `[network]`, `[resolve]`, `[approval.NAME]`, `[[workspace]]`, `[[secret]]`, `[[exec]]`, `[[service]]`, `[[share]]`,
-    /// `[[grant]]` and `[[deny]]`. `[[publisher]]` is the trust store's and is
-    /// skipped. An unknown key is an error: a slip in it would otherwise deny
-    /// nothing, in silence.
+    /// Reads the policy part of `toolward.toml`: `[defaults]`, `[limits]`, `[network]`,
+    /// `[resolve]`, `[approval.NAME]`, `[[workspace]]`, `[[secret]]`, `[[context]]`, `[[exec]]`,
+    /// `[[service]]`, `[[share]]`, `[[document]]`, `[[grant]]` and `[[deny]]`. The tables in
+    /// [`OTHER_TABLES`] are skipped. An unknown key is an error: otherwise a misspelt key could
+    /// silently deny nothing.
     ///
     /// ```
     /// use toolward_policy::Policy;
@@ -65,8 +65,8 @@ impl Policy {
         Self::from_toml_of(text, None, None)
     }
 
-    /// [`Policy::from_toml`] of a file that people know as `source`, relative to the directory `base`:
-    /// rules are shown with its name.
+    /// Reads the policy of a file as [`Policy::from_toml`] does. `source` is the name of the file,
+    /// which is shown with its rules. `base` is the directory that relative paths start from.
     ///
     /// # Errors
     /// The first thing that is wrong, with line and column.
@@ -139,7 +139,7 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
     parts.denies = lists.read("deny", DenyRule::read)?;
     let Lists { fields, spans } = lists;
     finish(&fields)?;
-    // Counted once: a file has thousands of tables.
+    // Line feeds are found once, since a file may have thousands of tables.
     let feeds: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
     let line = |span: &Span| feeds.partition_point(|feed| *feed < span.start) + 1;
     parts.build_with(
@@ -162,7 +162,7 @@ fn single<'t, T>(
     read.transpose()
 }
 
-/// The lists of tables in a file, and where each table is.
+/// The lists of tables in a file, and the position of each table.
 struct Lists<'t> {
     fields: Fields<'t>,
     spans: BTreeMap<TablePlace, Span>,

@@ -1,5 +1,5 @@
-//! `[[grant]]`, `[[deny]]` and `[defaults]` as validated values. That the values of one table fit together is checked when a
-//! [`crate::Policy`] is made of them.
+//! `[[grant]]`, `[[deny]]` and `[defaults]` as validated values. Whether the values of one table
+//! fit together is checked later, when a [`crate::Policy`] is made.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,23 +25,23 @@ macro_rules! grant_keys {
         $(#[$doc:meta])+
         $field:ident: $type:ty = $key:literal, $read:expr, $rules:ident, $gives_no_more:expr;
     )+) => {
-        /// `[[grant]]`: what the operator is ready to give to the tools of one
-        /// publisher. It gives nothing to a tool that does not declare it.
+        /// `[[grant]]`: what the operator is ready to give to the tools of one publisher. A tool
+        /// gets only what it also declares.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct Rule {
             /// The publisher of the contract.
             pub publisher: Publisher,
-            /// The tools; in a file, all of the publisher's by default.
+            /// The tools. The default in a file is all tools of the publisher.
             pub tool: ToolPattern,
-            /// The action that the tools implement; `None`: whichever they do, or none. A rule with one gives
-            /// `requires` and `mutates`, and nothing else.
+            /// The action that the tools implement; `None` if they may implement any action or
+            /// none. A rule with an action gives only `requires` and `mutates`.
             pub action: Option<RuleAction>,
-            /// The publisher of the driver; in a file, the contract's by default.
+            /// The publisher of the driver. The default in a file is the contract's publisher.
             pub driver_publisher: Publisher,
-            /// The one driver that the rule is about; `None`: all. Only a rule that
+            /// The one driver that the rule is about; `None` for all drivers. Only a rule that
             /// names a driver covers what the driver's own `requires` adds.
             pub driver: Option<String>,
-            /// On which terms the hosts of its network may be reached.
+            /// The terms on which the hosts of its network may be reached.
             pub host_terms: HostTerms,
             $($(#[$doc])+ pub $field: $type,)+
         }
@@ -66,7 +66,7 @@ macro_rules! grant_keys {
                 Ok(rule)
             }
 
-            /// A key of this rule that only rules about one tool have.
+            /// The first key of this rule that a rule with `action` must not have.
             pub(crate) fn key_of_tools(&self) -> Option<&'static str> {
                 let plain = Self::new(self.publisher.clone());
                 let keys = [
@@ -78,7 +78,7 @@ macro_rules! grant_keys {
                 key.or_else(|| self.host_terms.key())
             }
 
-            /// Whether it is about the same as an earlier rule, and gives no more.
+            /// Whether it is about the same tools as an earlier rule, and gives no more.
             pub(crate) fn narrows(&self, earlier: &Self) -> bool {
                 self.is_about_the_same(earlier)
                     && self.host_terms.narrow(&earlier.host_terms)
@@ -145,21 +145,22 @@ grant_keys! {
     partial: bool = "partial", flag, OF_TOOLS, bool::le;
 }
 
-/// The calls of a rule that fall to another driver.
+/// Which calls of a rule's tools go to another driver after one has failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RuleFallback {
     /// None.
     #[default]
     Never,
-    /// To the driver of another publisher that the rule binds: calls of which the driver before has done nothing.
+    /// Calls of which the failed driver has done nothing. They go to the driver of another
+    /// publisher that the rule binds.
     Bound,
-    /// Also calls that the driver before may have done. For one tool; it has no effect unless the contract is idempotent
-    /// and its risk is below 2.
+    /// Also calls that the failed driver may have carried out. The rule must name one tool and no
+    /// driver. It has no effect unless the contract is idempotent and its risk is below 2.
     Repeat,
 }
 
 impl Rule {
-    /// What the rule is about.
+    /// Reads the keys that are not in the table of `grant_keys!`.
     fn of_table(fields: &mut Fields<'_>) -> Result<Self, PolicyError> {
         let publisher = required(fields, "publisher", Publisher::parse)?;
         let tool = optional(fields, "tool", ToolPattern::parse)?;
@@ -175,8 +176,8 @@ impl Rule {
         })
     }
 
-    /// Whether two rules are about the same tools, publishers and driver. A rule about fewer
-    /// tools is another one: `preapproved` means more in a rule that names its tool.
+    /// Whether two rules are about the same tools, action, publishers and driver. A rule about
+    /// fewer tools is not: `preapproved` means more in a rule that names its tool.
     pub(crate) fn is_about_the_same(&self, other: &Self) -> bool {
         self.publisher == other.publisher
             && self.tool == other.tool
@@ -185,8 +186,8 @@ impl Rule {
             && self.driver == other.driver
     }
 
-    /// Whether an earlier rule has each host of the network with the port as written here: over plain HTTP the default
-    /// port depends on it.
+    /// Whether an earlier rule has each network host of this rule, with the port written in the
+    /// same way. Over plain http, the default port depends on the spelling.
     fn has_hosts_as_written_in(&self, earlier: &Self) -> bool {
         let sets = [
             (&self.requires, &earlier.requires),
@@ -201,7 +202,7 @@ impl Rule {
         })
     }
 
-    /// Whether the rule is about a contract, whichever driver carries it out.
+    /// Whether the rule is about a contract, with any driver.
     pub fn is_about(&self, contract: &Contract<'_>) -> bool {
         let tool = contract.tool;
         self.publisher.as_str() == contract.publisher
@@ -209,8 +210,8 @@ impl Rule {
             && (self.action.as_ref()).is_none_or(|action| action.is_implemented_by(contract))
     }
 
-    /// Whether a rule with an action may accept a class of the contract: its action declares the class itself, so that
-    /// no tool gets more accepted than the action that the operator has read.
+    /// Whether the rule may accept a class of the contract. If the rule has an action, the action
+    /// itself must declare the class, so that the operator has read what the rule accepts.
     pub(crate) fn is_declared_by_action(
         &self,
         contract: &Contract<'_>,
@@ -226,13 +227,14 @@ impl Rule {
         self.action.is_none() || declared()
     }
 
-    /// Whether it binds a driver of another publisher to contracts: it names both.
+    /// Whether it binds a driver of another publisher to contracts. Such a rule names the driver
+    /// and its publisher.
     pub(crate) fn binds(&self) -> bool {
         self.driver.is_some() && self.driver_publisher != self.publisher
     }
 }
 
-/// The action that a rule is about: its publisher's own, or that of a library.
+/// Reads the action that a rule is about. The action is of the rule's publisher, or of a library.
 fn action(
     fields: &mut Fields<'_>,
     publisher: &Publisher,
@@ -286,12 +288,12 @@ fn fallback(fields: &mut Fields<'_>, key: &'static str) -> Result<RuleFallback, 
 /// `[[deny]]`: overrides every grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenyRule {
-    /// The publisher of the contract or of the driver; `None`: all.
+    /// The publisher of the contract or of the driver; `None` for all publishers.
     pub publisher: Option<Publisher>,
     /// The tools.
     pub tool: ToolPattern,
-    /// What is denied: each declared capability that has anything in common
-    /// with one of these. `None`: the whole tool. An empty set denies nothing.
+    /// Each declared capability that has anything in common with one of these is denied. `None`
+    /// denies the whole tool; an empty set denies nothing.
     pub capabilities: Option<CapabilitySet>,
 }
 
@@ -320,10 +322,10 @@ impl DenyRule {
     }
 }
 
-/// `[defaults]`. `None`: not set; a later layer that sets it wins.
+/// `[defaults]`. `None` means not set. A later layer that sets a value replaces it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Defaults {
-    /// The least approval class of every tool.
+    /// The minimum approval class of every tool.
     pub approval: Option<ApprovalClass>,
     /// What happens at the first attempt to go beyond a grant.
     pub on_violation: Option<OnViolation>,
@@ -384,13 +386,14 @@ impl fmt::Display for DenyRule {
 pub struct RuleAction {
     /// The action's id, such as `storage:commit`.
     pub id: String,
-    /// Who publishes the action: the publisher of the tools, or of the library that they take it from.
+    /// The publisher of the action: that of the tools, or that of the library with the action.
     pub library: Publisher,
 }
 
 impl RuleAction {
-    /// Whether a contract implements the action, and by a name that others know it by: inline actions and those at a
-    /// path are the contract's alone. Never for effects that can't be undone: a tool of risk level 3 is named.
+    /// Whether a contract implements the action by an id that other contracts share. Inline actions
+    /// and actions at a path don't count, since they belong to the contract alone. Always false for
+    /// risk level 3, whose effects can't be undone: a rule for such a tool must name the tool.
     pub(crate) fn is_implemented_by(&self, contract: &Contract<'_>) -> bool {
         let implements = contract.tool.implements.as_ref();
         let shared = implements.and_then(|one| one.shared(contract.publisher));
@@ -405,12 +408,10 @@ impl fmt::Display for RuleAction {
     }
 }
 
-/// The claims of a contract that the operator stands for, though the tool changes
-/// something.
+/// The claims of a contract that the operator confirms, although the tool changes something.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Confirmed {
-    /// `idempotent: true` in the contract: calling twice has the effect of calling
-    /// once.
+    /// `idempotent: true` in the contract: calling twice has the effect of calling once.
     pub idempotent: bool,
     /// `metadata.mcp.annotations.destructiveHint: false`: it adds, and neither
     /// overwrites nor deletes.
@@ -418,7 +419,7 @@ pub struct Confirmed {
 }
 
 impl Confirmed {
-    /// What one of two rules confirms.
+    /// What at least one of two rules confirms.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -427,7 +428,7 @@ impl Confirmed {
         }
     }
 
-    /// What is confirmed of both of two drivers.
+    /// What is confirmed for both of two drivers.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {

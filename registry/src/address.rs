@@ -106,7 +106,7 @@ pub(crate) fn shown(url: &Url) -> String {
 /// A source of bundles and documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A file, or the directory of a bundle. It may not exist.
+    /// A file, or the directory of a bundle. It need not exist.
     Path(PathBuf),
     /// An `https` address, or an address on this machine in plain http, which a client may refuse.
     Web(Url),

@@ -1,5 +1,6 @@
-//! A bundle in a registry: an OCI manifest with an empty config and two layers, the envelope and the
-//! content. The same bundle always gives the same manifest. Reading is strict.
+//! A bundle in a registry: an OCI manifest with an empty config and two layers, the envelope and
+//! the content. The same bundle and details always give the same manifest. A manifest of any other
+//! form is refused.
 
 use std::collections::BTreeMap;
 
@@ -236,7 +237,7 @@ pub(crate) fn only_entry(
 /// Reads an OCI manifest of this crate's form, with this `artifactType`.
 pub(crate) fn parse_manifest(bytes: &[u8], artifact_type: &str) -> Result<ImageManifest, Failure> {
     let manifest: ImageManifest = serde_json::from_slice(bytes).map_err(|error| {
-        // An index, or another kind of file, is unsupported rather than invalid.
+        // An index is unsupported rather than invalid.
         let other = serde_json::from_slice::<serde_json::Value>(bytes)
             .is_ok_and(|value| value.get("manifests").is_some());
         if other {

@@ -1,7 +1,8 @@
-//! Documents attached to a bundle, which the distribution specification calls referrers. They are found
-//! by its API, or by an index under the tag `sha256-HEX` if a registry has no such API. Co-signatures
-//! are attached documents: signatures over the same manifest, which anyone who may write to the
-//! repository can add. They are added to the envelope, and the trust store decides which of them count.
+//! Documents attached to a bundle, which the distribution specification calls referrers. They are
+//! found by the specification's API, or by an index under the tag `sha256-HEX` if a registry has no
+//! such API. Co-signatures are attached documents: signatures over the same manifest, which anyone
+//! who may write to the repository can add. They are added to the envelope, and the trust store
+//! decides which of them count.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ use crate::reference::Reference;
 use crate::response::{next_page, read, unexpected};
 use crate::transport::{AccessScope, Operation, RegistryRequest};
 
-/// How often writing an index is tried, if other clients write it at the same time.
+/// How often an index is written, if other clients write it at the same time.
 const MAX_ATTEMPTS: usize = 4;
 /// How many pages of referrers are read.
 const MAX_PAGES: usize = 8;
@@ -126,7 +127,8 @@ impl Operation {
             .filter(|entry| entry.artifact_type.as_deref() == Some(kind.artifact_type()));
         let mut referrers: Vec<Referrer> = Vec::new();
         for entry in of_kind {
-            // An entry without a digest, or with a known one, does not count towards the limit.
+            // An entry without a valid digest, or with the digest of an earlier entry, does not
+            // count towards the limit.
             let Ok(digest) = entry.digest.parse() else {
                 continue;
             };
@@ -195,8 +197,9 @@ impl Operation {
         }
     }
 
-    /// Adds an entry to the index under the fallback tag. The read and the write can race with another
-    /// client, so both are repeated until the index has the entry.
+    /// Adds an entry to the index under the fallback tag. The read and the write can race with
+    /// another client, so both are repeated until the index has the entry, at most [`MAX_ATTEMPTS`]
+    /// times.
     async fn add_to_index(
         &self,
         repository: &Reference,
@@ -247,8 +250,9 @@ fn fallback_tag(reference: &Reference, subject: BlobDigest) -> Result<Reference,
     reference.with_tag(&format!("sha256-{}", subject.hex()))
 }
 
-/// Adds the signatures of other envelopes over the same payload and type to `base`, each once, as many
-/// as fit. If no signature is added, the bytes stay the same. Signatures are not verified.
+/// Adds the signatures of other envelopes over the same payload and type to `base`, each once. If
+/// there is none to add, or if the result would be larger than readers accept, the bytes stay the
+/// same. Signatures are not verified.
 ///
 /// # Errors
 /// [`Cause::Signing`] if `base` is not an envelope. Invalid envelopes among `others` are skipped.
@@ -257,7 +261,8 @@ pub fn merge_signatures<B: AsRef<[u8]>>(base: &[u8], others: &[B]) -> Result<Vec
     let mut added = 0;
     for other in others {
         if let Ok(other) = Envelope::parse(other.as_ref()) {
-            // Signatures over another manifest, or too many, are skipped.
+            // Signatures over another manifest, and signatures above the maximum number, are
+            // skipped.
             added += envelope.merge(&other).unwrap_or(0);
         }
     }

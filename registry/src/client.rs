@@ -40,8 +40,10 @@ impl std::fmt::Debug for RegistryClient {
     }
 }
 
-/// The configuration of a client. The default trusts the system's certificate authorities, has no credentials and no
-/// proxy, and follows no redirect to another origin. The environment is never read.
+/// The configuration of a client. The default trusts the system's certificate authorities, has no
+/// credentials and no proxy, and follows no redirect to another origin. No variable of the
+/// environment is read, except that `SSL_CERT_FILE` and `SSL_CERT_DIR` replace the system's
+/// certificate authorities.
 #[derive(Debug)]
 pub struct ClientOptions {
     /// Certificate authorities in PEM, besides the system's.

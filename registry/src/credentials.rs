@@ -1,7 +1,7 @@
-//! Names and passwords for registries: from the caller, from Docker's `config.json`, or from credential
-//! helpers. The caller reads the file. Only the entry for exactly the requested registry is used.
-//! Helpers are programs that know passwords. They run only if the caller allows it, for a limited time,
-//! and only from folders that the caller names.
+//! Names and passwords for registries: from the caller, from Docker's `config.json`, or from
+//! credential helpers. The caller reads the file. An entry is used only for exactly its registry,
+//! with or without the default port. Helpers are programs that know passwords. They run only if the
+//! caller allows it, for a limited time, and only from folders that the caller names.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -123,8 +123,9 @@ impl RegistryCredentials {
         })
     }
 
-    /// The login for a registry. As with Docker, a helper for this registry takes precedence over the file.
-    /// If helpers are not allowed, only the file is used.
+    /// The login for a registry. As with Docker, helpers take precedence over the file: the helper
+    /// for this registry, otherwise the general one. If helpers are not allowed, only the file is
+    /// used.
     pub(crate) async fn login(
         &self,
         registry: &str,
@@ -193,7 +194,8 @@ impl Login {
     /// Checks the name.
     ///
     /// # Errors
-    /// [`FailureReason::CredentialsInvalid`] for an empty name or one with a colon (RFC 7617, section 2).
+    /// [`FailureReason::CredentialsInvalid`] for an empty name, or a name with a colon or a control
+    /// character (RFC 7617, section 2).
     pub fn new(username: impl Into<String>, password: SecretString) -> Result<Self, Failure> {
         let username = username.into();
         if username.is_empty() || username.contains(':') || username.chars().any(char::is_control) {

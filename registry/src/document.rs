@@ -1,5 +1,5 @@
-//! Fetches signed documents from files, `https` and registries, with a limit on their size. Signatures
-//! are not verified here.
+//! Fetches signed documents from files, `https` and registries, with a limit on their size, and
+//! pushes them to registries. Signatures are not verified here.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub struct FetchedDocument {
     pub digest: Option<BlobDigest>,
 }
 
-/// The part of an envelope that is checked before it is sent.
+/// The part of an envelope that is checked before a push.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct EnvelopeHead {

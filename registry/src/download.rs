@@ -66,7 +66,7 @@ impl Reporter<'_> {
 enum TransferEnd {
     /// The blob has its full size.
     Complete,
-    /// The connection broke; resuming may help.
+    /// The connection broke, or the server refused the range; another request may help.
     Broken(Failure),
     /// The registry broke the protocol, so the download is not retried.
     Hostile(Failure),
@@ -159,7 +159,8 @@ impl Operation {
                 }
             }
             StatusCode::OK => sink.restart().map_err(io)?,
-            // The server's blob is not longer than the bytes so far, so these are not its first bytes.
+            // The server's blob ends before the requested range, so the bytes so far are not its
+            // start.
             StatusCode::RANGE_NOT_SATISFIABLE if sink.length > 0 => {
                 sink.restart().map_err(io)?;
                 let failure = unexpected(response).await;
@@ -316,13 +317,13 @@ impl BlobSink {
 impl PartialFile {
     fn remove(&self) {
         if let Some(name) = &self.name {
-            // If this fails, the next attempt finds and hashes the file.
+            // If the removal fails, the next attempt finds and hashes the file.
             let _ = self.folder.remove_file(name);
         }
     }
 }
 
-/// An unnamed file: no other process finds it, not even after a crash.
+/// An unnamed file, which no later attempt can find.
 fn unnamed(folder: &Dir) -> std::io::Result<File> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(std::io::Error::other)?;

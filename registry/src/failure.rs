@@ -31,18 +31,18 @@ impl From<FailureReason> for Cause {
     }
 }
 
-/// The bundle or its envelope was refused.
+/// The failure for a refused bundle or envelope.
 pub(crate) fn refused(refusal: Refusal) -> Failure {
     let cause = Cause::Signing(refusal.kind());
     refusal.under(cause)
 }
 
-/// The operating system reported an error at `place`.
+/// The failure for an error of the operating system at `place`.
 pub(crate) fn io_failed(place: impl Into<String>, error: std::io::Error) -> Failure {
     Failure::new(FailureReason::Io).at(place).caused_by(error)
 }
 
-/// A task ended by a panic.
+/// The failure for a task that panicked.
 pub(crate) fn panicked(error: tokio::task::JoinError) -> Failure {
     Failure::new(FailureReason::Failed).caused_by(error)
 }

@@ -1,7 +1,7 @@
 //! The other hosts that a registry may use. Downloads are redirected only to allowed origins, at
-//! addresses that pass a check, so that a redirect can't make this machine connect to its own network.
-//! The token servers and download hosts of the best-known public registries are built in, so they need
-//! no setting. A person may be asked about any other host.
+//! addresses that pass a check, so that a redirect can't make this machine connect to its own
+//! network. The token servers and download hosts of the best-known public registries are built in,
+//! so they need no setting. A person may be asked about any other host with a public name.
 
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
@@ -60,7 +60,7 @@ impl Redirects {
         let refused = literal.and_then(|address| (self.check)(address).err());
         let allowed = self.origins.contains(&target) || is_redirect(&own, &target);
         match refused {
-            // A setting could allow this address only for a registry on this machine.
+            // No setting can allow such an address, unless the registry is on this machine.
             Some(kind) if allowed || !from.host_str().is_some_and(is_loopback) => {
                 Err(("a global unicast address".to_owned(), Some(kind)))
             }
@@ -181,8 +181,8 @@ pub struct UnknownHost {
 }
 
 impl UnknownHost {
-    /// The host, if a person may be asked about it. It must not be an IP address, a name of this machine or
-    /// its network, or a name that looks like another name.
+    /// The host, if a person may be asked about it. It must have a name in the public DNS, of
+    /// letters, digits, dots and dashes, and must be reached by https, without name and password.
     pub fn of(role: HostRole, url: &Url) -> Option<Self> {
         let Some(Host::Domain(name)) = url.host() else {
             return None;

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use crate::failure::{Failure, FailureReason};
 
-/// Limits of a client, in bytes and time. The defaults are the limits of the formats; the size of a
-/// bundle can't be raised above its default, since no reader accepts more.
+/// Limits of a client, in bytes and time. The limit for the size of a bundle can't be raised above
+/// its default, since no reader accepts more.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientLimits {
     /// The largest archive, in bytes.
@@ -58,7 +58,7 @@ pub(crate) struct Deadline(Instant);
 
 impl Deadline {
     pub(crate) fn after(time: Duration) -> Self {
-        // A duration that is too long to be added means no limit.
+        // A duration that is too long to be added becomes a day.
         let now = Instant::now();
         Self(
             now.checked_add(time)
@@ -82,7 +82,7 @@ impl Deadline {
     }
 }
 
-/// The retries of one request.
+/// The remaining retries of one request or transfer.
 #[derive(Debug)]
 pub(crate) struct Tries {
     deadline: Deadline,
@@ -105,7 +105,8 @@ impl Tries {
     /// Waits before the next attempt. `asked` is the registry's `Retry-After`.
     ///
     /// # Errors
-    /// `failure`, if no attempt is left, or if the wait is longer than `patience` or the deadline allows.
+    /// `failure`, if no retry is left, or if the wait is longer than `patience` or the deadline
+    /// allows.
     pub(crate) async fn again(
         &mut self,
         failure: Failure,
@@ -128,7 +129,7 @@ impl Tries {
         Ok(())
     }
 
-    /// Progress resets the backoff and the count of attempts.
+    /// Resets the backoff and the number of retries, after progress.
     pub(crate) fn refill(&mut self, retries: u32) {
         self.left = retries;
         self.wait = MIN_BACKOFF;

@@ -61,9 +61,9 @@ pub struct PulledBundle<T> {
     pub accepted: T,
     /// The OCI manifest.
     pub artifact: Artifact,
-    /// The envelope that the caller accepted, with its co-signatures.
+    /// The envelope that the caller accepted, with the co-signatures that were added.
     pub envelope: Vec<u8>,
-    /// The failure to look up co-signatures. The envelope was accepted without them.
+    /// The failure to look up some or all co-signatures. The envelope was accepted without them.
     pub missing_signatures: Option<Failure>,
     content: File,
 }
@@ -129,14 +129,14 @@ impl RegistryClient {
     /// Returns the current target of a reference, without downloading a blob.
     ///
     /// # Errors
-    /// The reason for which it failed.
+    /// The errors of the transfer.
     pub async fn resolve(&self, reference: &Reference) -> Result<Artifact, Failure> {
         self.operation().artifact(reference).await
     }
 }
 
 impl Operation {
-    /// A bundle's envelope, with its co-signatures if the options request them.
+    /// A bundle's envelope, with its co-signatures if `signatures`.
     pub(crate) async fn envelope(
         &self,
         reference: &Reference,
@@ -239,12 +239,13 @@ pub struct FetchedBundle<T> {
 }
 
 impl RegistryClient {
-    /// Fetches a `.toolbundle`. `verify` gets the first entry, the envelope, as soon as it has arrived, and
-    /// the download stops if `verify` refuses. The file has no name in `downloads`. A broken download
-    /// starts over, since the file on the server may have changed.
+    /// Fetches a `.toolbundle`. `verify` gets the first entry, the envelope, as soon as it has
+    /// arrived, and the download stops if `verify` refuses. The file has no name in `downloads`. A
+    /// broken download fails and is not resumed, since the file on the server may have changed.
     ///
     /// # Errors
-    /// The refusal of `verify`; [`FailureReason::BlobTooLarge`] above 512 MiB; the errors of the transfer.
+    /// The refusal of `verify`; [`FailureReason::BlobTooLarge`] above the client's limit for an
+    /// archive; the errors of the transfer.
     pub async fn fetch_bundle<T>(
         &self,
         url: &Url,

@@ -1,5 +1,5 @@
-//! Pushes a bundle: first the blobs that the registry lacks, in resumable chunks, then the exact bytes
-//! of the manifest that names them.
+//! Pushes a bundle: first the blobs that the registry lacks, then the exact bytes of the manifest
+//! that names them. A large blob goes up in chunks, and can be resumed after a failed chunk.
 
 use bytes::Bytes;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderName, RANGE};
@@ -228,8 +228,8 @@ impl Operation {
         Ok((next, got))
     }
 
-    /// Stores a manifest's exact bytes under the reference's tag, or its digest. Returns whether the registry
-    /// indexed its subject.
+    /// Stores a manifest's exact bytes under the reference's tag, or under the manifest's digest if
+    /// the reference has no tag. Returns whether the registry indexed the manifest's subject.
     pub(crate) async fn put_manifest(
         &self,
         reference: &Reference,
@@ -275,8 +275,8 @@ fn upload_location(from: &Url, response: &Response) -> Result<Url, Failure> {
         .hinted("uploads go to the registry's own origin only, and no setting allows another"))
 }
 
-/// How many bytes a registry has, by its header `Range: 0-LAST`. `0-0` means zero bytes, since no chunk
-/// has only one.
+/// How many bytes a registry has, by its header `Range: 0-LAST`. `0-0` means zero bytes, since the
+/// first chunk has more than one.
 fn received(headers: &HeaderMap) -> Option<usize> {
     let range = headers.get(RANGE)?.to_str().ok()?;
     let last: usize = range

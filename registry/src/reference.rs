@@ -1,5 +1,5 @@
-//! `oci://host[:port]/repository[:tag][@sha256:…]`: the address of an artifact. Each address has only
-//! one spelling, and no part has a default.
+//! `oci://host[:port]/repository[:tag][@sha256:…]`: the address of an artifact. Each part has only
+//! one spelling, and a missing part is not filled in.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -217,7 +217,7 @@ fn split_authority(authority: &str) -> Result<(String, Option<u16>), Failure> {
 
 fn host_is_valid(host: &str) -> bool {
     if let Some(bare) = host.strip_prefix('[') {
-        // Only the canonical spelling is valid, and no form that embeds an IPv4 address.
+        // Only the canonical spelling is valid, and an IPv4-mapped address is not.
         return bare.strip_suffix(']').is_some_and(|bare| {
             bare.parse::<Ipv6Addr>()
                 .is_ok_and(|ip| ip.to_string() == bare && ip.to_ipv4_mapped().is_none())

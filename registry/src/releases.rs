@@ -78,8 +78,9 @@ pub struct TaggedReleases<T> {
 }
 
 impl RegistryClient {
-    /// Reads at most [`MAX_RELEASES`] releases of a repository, with the highest versions in their tags.
-    /// `verify` gets the envelope of each, with its co-signatures. No content is downloaded.
+    /// Reads at most [`MAX_RELEASES`] releases of a repository: those whose tags have the highest
+    /// versions. `verify` gets the envelope of each, with its co-signatures. No content is
+    /// downloaded.
     ///
     /// # Errors
     /// The errors of [`RegistryClient::tags`]; the failure if the registry can't be used now. A tag that

@@ -29,9 +29,11 @@ toolward_support::words! {
 /// A decision to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDecision {
-    /// The operation: `install`, `accept`, `remove`, `load`, `verify`, or a caller's word, such as `trust-add`.
+    /// The operation, such as `install`, `load` or `reset`, or a caller's word, such as
+    /// `trust-add`.
     pub action: String,
-    /// The bundle's id, the publisher's or channel's name, or the source if nothing else is known.
+    /// The bundle's id, the publisher's or channel's name, or the source if nothing else is known;
+    /// `all` for a decision about all bundles.
     pub subject: String,
     /// The publisher, if known.
     pub publisher: Option<String>,

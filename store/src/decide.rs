@@ -34,7 +34,7 @@ pub(crate) fn decide(
     let current = InstalledBundle::of(sql, &new.id)?;
     if let Some(current) = &current
         && (current.digest, &current.publisher) == (new.digest, &new.publisher)
-        // If the surface differs, the actions that the bundle takes from other bundles may have changed.
+        // The same release can have a new surface if it takes actions from other bundles.
         && (current.surface == new.surface || !candidate.surface.takes_actions())
     {
         return Ok(ReleaseDecision::Unchanged(Box::new(current.clone())));
@@ -55,7 +55,8 @@ pub(crate) fn decide(
 fn check_sequence(sql: &Transaction<'_>, new: &HeldUpdate) -> Result<(), Error> {
     let found = (new.sequence, new.digest);
     let known = rollback::highest(sql, &new.publisher, &new.id)?;
-    // The held release, and releases with a higher sequence than an allowed rollback, are known, too.
+    // A held release, or one installed before, may have the same sequence. It must be the same
+    // release.
     let waiting = HeldUpdate::of(sql, &new.id)?
         .filter(|held| held.publisher == new.publisher && held.sequence == new.sequence)
         .map(|held| (held.sequence, held.digest));

@@ -47,7 +47,8 @@ pub enum InstallOutcome {
         /// The bundle as installed before.
         previous: Option<InstalledBundle>,
     },
-    /// The bundle has another surface, so it is held and the installed bundle stays.
+    /// The bundle's surface is not the accepted one, so the bundle is held. An installed bundle
+    /// stays.
     Held {
         /// The held update.
         held: HeldUpdate,
@@ -255,9 +256,10 @@ impl Store {
         })
     }
 
-    /// Deletes the files of a bundle that is to be removed, and all garbage, if the disk is too full to
-    /// record [`Store::remove`]. The recorded sequences, documents and revocations stay. Until the bundle
-    /// is removed, its file is missing.
+    /// Deletes the files of a bundle that is to be removed, for a disk that is too full to record
+    /// [`Store::remove`]. Also collects garbage, unless the newest changes could not be read. The
+    /// recorded sequences, documents and revocations stay. Until the bundle is removed, its file is
+    /// missing.
     ///
     /// # Errors
     /// [`Error::NotInstalled`]; [`Error::ReadOnly`] if no file can be removed either.
@@ -279,7 +281,8 @@ impl Store {
         })
     }
 
-    /// Collects garbage. It waits for readers and writers of bundles, and they wait while it runs.
+    /// Collects garbage: deletes the files of bundles that are neither installed nor held, and
+    /// unfinished files. It waits for readers and writers of bundles, and they wait while it runs.
     ///
     /// # Errors
     /// [`Error::Busy`] if others use the store for more than a minute.

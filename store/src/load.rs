@@ -31,7 +31,7 @@ pub type Verify<'a> = dyn Fn(&mut File) -> Result<Verified<Bundle>, Refusal> + S
 pub struct LoadedBundle<T = Verified<Bundle>> {
     /// The stored facts.
     pub installed: InstalledBundle,
-    /// The verified bundle.
+    /// The verified bundle or the value made from it, or the error.
     pub bundle: Result<T, Error>,
 }
 
@@ -121,9 +121,10 @@ impl Store {
         Ok(loaded.collect())
     }
 
-    /// Verifies all installed and held releases, one after the other, with all checks of an installation.
-    /// `libraries` has the actions of the installed bundles. Calls `tell` with each result, records
-    /// refusals, and returns their number.
+    /// Verifies all installed and held releases, one after the other, and checks their contents and
+    /// surfaces. `libraries` has the actions of the installed bundles. Calls `tell` with each
+    /// result, records each refusal and the number of verified bundles, and returns the number of
+    /// refusals.
     ///
     /// # Errors
     /// When the state can't be read or written.

@@ -32,7 +32,7 @@ impl Objects {
         rustix::fs::renameat(folder, &name, &self.objects, file_name(digest))
             .and_then(|()| rustix::fs::fsync(&self.objects))
             .map_err(|error| {
-                // If this fails, garbage collection removes the file later.
+                // If the removal fails, garbage collection removes the file later.
                 let _ = rustix::fs::unlinkat(folder, &name, AtFlags::empty());
                 fail(error.into())
             })

@@ -13,7 +13,8 @@ use crate::model::{self, StoredRelease, number};
 /// removed by a reset.
 const MAX_MARKS: i64 = 16;
 
-/// A release that was installed.
+/// The sequence of a release that was installed, or that a publisher's document names as the last
+/// genuine one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SequenceMark {
     /// The publisher.

@@ -123,8 +123,8 @@ pub(crate) fn all_tools(sql: &Transaction<'_>) -> Result<Vec<InstalledTool>, Err
 /// A tool by its publisher and its id with the major version.
 type ToolKey = (String, String);
 
-/// A table that the first version does not have. A host that does not know it installs bundles without
-/// it; the tools of these bundles count as the newest.
+/// The positions of tools, in a table that a state file may lack. A host that does not know the
+/// table gives the tools of its bundles no positions; these tools count as the newest.
 const ARRIVAL_TABLE: &str = "
 CREATE TABLE IF NOT EXISTS arrival (
     number    INTEGER PRIMARY KEY AUTOINCREMENT,

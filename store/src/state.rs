@@ -137,7 +137,7 @@ impl StateDatabase {
         transact(&mut sql, TransactionBehavior::Deferred, work)
     }
 
-    /// Writes in one exclusive transaction, which is rolled back if `work` fails.
+    /// Writes in one transaction, which is rolled back if `work` fails, and waits for the disk.
     pub(crate) fn write<R>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,

@@ -32,8 +32,8 @@ fn folders(
     Ok((opened, Objects { objects, temporary }))
 }
 
-/// The installed bundles and the state of trust. Several processes may open the same store. It must be
-/// on a local file system.
+/// The installed bundles and the state of trust. Several processes may open the same store. The
+/// store must be on a local file system.
 pub struct Store {
     pub(crate) directory: OwnedFd,
     pub(crate) objects: Objects,
@@ -90,7 +90,7 @@ impl Store {
             Error::Full => ReadOnlyReason::Full,
             _ => ReadOnlyReason::ReadOnly,
         };
-        // A missing store, or a store of another user, keeps its first error.
+        // For a missing store, or a store of another user, the first error is returned.
         let read = |state: &Path| open_unwritable(state, &state::SCHEMA, BUSY_TIMEOUT);
         Self::unwritable(directory, state, why, read)?.ok_or(failed)
     }
@@ -270,11 +270,12 @@ impl Store {
         self.state.read(rollback::all)
     }
 
-    /// Records consecutive documents of a publisher, the newest last, and applies the resets of documents
-    /// newer than the last recorded one. So a thief of a key can't block the publisher's next release with
-    /// a high sequence. Both happen in one transaction, so each reset is applied once. Call this before the
-    /// newest document is stored, and again if storing it failed. Returns the bundles whose mark changed,
-    /// with the sequence and digest that no longer count.
+    /// Takes consecutive documents of a publisher, the newest last. Applies the resets of the
+    /// documents that are newer than the last recorded one, so that a thief of a key can't block
+    /// the publisher's next release with a high sequence. Records the newest document in the same
+    /// transaction, so that each reset is applied once. Call this before the newest document is
+    /// stored, and again if storing it failed. Returns the bundles whose mark changed, with the
+    /// sequence and digest that no longer count.
     ///
     /// # Errors
     /// The errors of [`Store::see_document`], for the newest document.

@@ -22,7 +22,7 @@ mod schema;
 /// How many functions of a component are offered.
 pub const MAX_FUNCTIONS: usize = 512;
 
-/// How many different types all offered functions may have together.
+/// How many different compound types the functions of a component may have together.
 pub const MAX_TYPES: usize = 2000;
 
 /// How deep types may be nested.
@@ -56,7 +56,7 @@ impl Function {
     }
 }
 
-/// The type of a value. Types that are used twice are shared.
+/// The type of a value. A compound type that is used twice is shared.
 #[derive(Debug, PartialEq)]
 pub enum Type {
     /// `bool`
@@ -188,8 +188,8 @@ impl Functions {
         id: ComponentFuncTypeId,
         reader: &mut Reader<'_>,
     ) {
-        // Each export of an instance repeats the names of its functions, so a name's length is checked before
-        // it is stored.
+        // One instance can be exported many times, each time with all its functions, so a name's
+        // length is checked before the name is stored.
         if function.len() > MAX_KEBAB || self.withheld.len() >= MAX_FUNCTIONS {
             self.uncounted += 1;
             return;
@@ -225,12 +225,12 @@ fn types(wasm: &[u8]) -> Result<Types, SurfaceError> {
     last.ok_or_else(|| super::truncated(wasm))
 }
 
-/// A type that the validator does not know. This does not occur in a validated component.
+/// The reason for a type that the validator does not know. A validated component has no such type.
 const UNKNOWN: WithheldFunction = WithheldFunction::Unsupported("one of its types is not there");
 
 struct Reader<'a> {
     types: TypesRef<'a>,
-    /// The types so far, each with its number of levels.
+    /// The compound types read so far, each with its number of levels.
     known: HashMap<ComponentDefinedTypeId, (Arc<Type>, usize)>,
 }
 

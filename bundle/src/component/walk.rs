@@ -22,8 +22,8 @@ const MAX_INSTANCES: usize = 256;
 /// How many bytes each instance takes besides its context.
 const INSTANCE_BYTES: u64 = 4 << 10;
 
-/// The bytes for an import, a function that may be called indirectly, or a global. The largest of
-/// these, a function, has four pointers.
+/// The bytes for an import, a function or a global. The largest of these, a function that can be
+/// called indirectly, has four pointers.
 const ITEM_BYTES: u64 = 40;
 
 /// The bytes for an element of a passive segment. Each instance has a copy.
@@ -121,7 +121,7 @@ impl Surface {
         for import in section {
             let import = import?;
             match import.ty {
-                // No host provides a component, so it has no instances to count.
+                // No host provides a component, so an imported one has no instances to count.
                 ComponentTypeRef::Component(_) if top => made.here.known.push(Default::default()),
                 ComponentTypeRef::Component(_) => return Err(from_elsewhere()),
                 ComponentTypeRef::Module(_) => made.module(MAX_INSTANCE_BYTES),
@@ -226,7 +226,7 @@ fn aliases(
     Ok(())
 }
 
-/// The instances that instantiating one component makes.
+/// How many instances one instantiation of a component makes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InstanceCounts {
     /// Instances of core modules.
@@ -273,8 +273,8 @@ struct Instantiations {
 }
 
 impl Instantiations {
-    /// Adds a core module whose instances take this many bytes each: the maximum if the module is
-    /// imported or exported by an instance.
+    /// Adds a core module whose instances take this many bytes each. For a module whose code is
+    /// unknown, the caller gives the maximum.
     fn module(&mut self, bytes: u64) {
         self.here.modules.push(bytes);
     }

@@ -95,7 +95,8 @@ impl MadeFor {
 pub enum Usability {
     /// As a driver, unchanged.
     Driver,
-    /// As a driver whose DRIVER.md specifies the call; `toolward import` with this word writes one.
+    /// As a driver whose DRIVER.md specifies the call. `toolward import` with this word writes that
+    /// DRIVER.md.
     Import(&'static str),
     /// Not usable, for this reason, in words.
     Unusable(String),

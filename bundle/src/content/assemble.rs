@@ -134,13 +134,15 @@ fn check_roles(manifest: &Manifest) -> Result<(), ContentError> {
     Ok(())
 }
 
-/// Turns a name over MCP into an id, to which prefixes apply. Each `_` becomes a segment's end:
-/// otherwise, a name inside another publisher's longer prefix could match only a shorter prefix.
+/// Turns an MCP name into an id, which can be compared with prefixes. Each `_` becomes a dot, so
+/// that a segment ends there. Otherwise, a name inside another publisher's longer prefix could
+/// match only a shorter prefix.
 fn id_of(name: &str) -> String {
     mapped(name).to_ascii_lowercase().replace('_', ".")
 }
 
-/// Whether the publisher of a bundle may publish an id. In a working directory, all ids are allowed.
+/// Whether the publisher of a signed bundle may publish an id. A working directory, which isn't
+/// signed, may have any id.
 fn may_publish(signed: Option<&Bundle>, id: &str) -> bool {
     signed.is_none_or(|bundle| bundle.may_publish(id))
 }

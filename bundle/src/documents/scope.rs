@@ -27,11 +27,11 @@ pub(crate) struct BundleScope<'a> {
     files: &'a BTreeMap<String, Arc<[u8]>>,
     actions: &'a [Located<Action>],
     surroundings: Surroundings<'a>,
-    /// The contracts read so far.
+    /// The contracts; empty while the contracts themselves are read.
     tools: &'a [Located<Tool>],
     /// The documents that could not be read.
     unread: &'a [Unread],
-    /// The findings about requested schemas that are not JSON, by path.
+    /// The findings about requested schemas that are not JSON, by the schema's id.
     unread_schemas: RefCell<BTreeMap<String, Diagnostic>>,
     hints_left: Cell<usize>,
 }
@@ -55,7 +55,8 @@ impl<'a> BundleScope<'a> {
         }
     }
 
-    /// How many names are candidates for the hint of one more unresolved reference.
+    /// Counts one more unresolved reference, and returns how many names are candidates for its
+    /// hint.
     fn offered(&self) -> usize {
         let left = self.hints_left.get().checked_sub(1);
         self.hints_left.set(left.unwrap_or(0));

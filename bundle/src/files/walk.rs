@@ -73,14 +73,15 @@ pub(super) struct Walk<'a> {
     tolerant: bool,
 }
 
-/// The files of a folder that are read.
+/// Which files of a folder are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pick {
     /// All except hidden files.
     Packed,
     /// All.
     All,
-    /// Documents, schemas and components, without build folders.
+    /// Contracts, drivers, actions, schemas and components, except in hidden folders and build
+    /// folders.
     Documents,
     /// All except hidden files and build folders.
     Sources,

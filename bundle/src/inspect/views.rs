@@ -100,7 +100,7 @@ fn properties(schema: &Schema) -> Vec<InputView> {
     shape.names.iter().map(view).collect()
 }
 
-/// A summary of an action: the minimum for contracts that implement it.
+/// A summary of an action, which sets a minimum for the contracts that implement it.
 #[derive(Debug, Clone, Serialize)]
 pub struct ActionView {
     /// Its id.
@@ -156,7 +156,7 @@ pub struct DriverView {
     pub implements: Vec<String>,
     /// The hosts that it declares.
     pub egress: Vec<String>,
-    /// Its needs besides its contracts.
+    /// The capabilities that it requires in addition to those of its contracts.
     pub requires: Vec<String>,
     /// The address of the description of its secrets (`auth.ref`), for people.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,7 +177,8 @@ pub struct DriverView {
     /// The declared costs of its calls, by contract.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<CostView>,
-    /// The fields of its kind if no host runs the kind; the fields of its entries, by contract.
+    /// The fields that are specific to its kind, if no host runs the kind. The fields of an entry
+    /// are below the entry's contract.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Value>,
     /// Its component, if it can be read. [`Inspection::problems`](super::Inspection::problems) shows
@@ -277,7 +278,7 @@ pub(super) fn driver_view<'t>(
     }
 }
 
-/// The request of an entry as written, without encoding.
+/// The program or the request of an entry as written, without encoding; `None` if it has neither.
 fn request(driver: &Driver, entry: &Implements) -> Option<String> {
     if let Some(program) = &entry.program {
         let words = std::iter::once(&program.command).chain(&program.args);

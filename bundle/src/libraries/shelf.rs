@@ -14,7 +14,7 @@ use crate::content::Content;
 use crate::documents::{file_name, folder, role_of};
 use crate::error::ContentError;
 
-/// How many references are candidates for a hint.
+/// How many actions are candidates for a hint.
 const MAX_NAMES: usize = 256;
 
 /// The actions of verified bundles, with the trust store that verified them.
@@ -139,8 +139,8 @@ fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
     items.next().is_none().then_some(first)
 }
 
-/// A verified bundle that was read without libraries, with its own actions. It is complete if it takes
-/// no actions from libraries. It may be made on any thread.
+/// A verified bundle that was read without libraries. [`Reading::finish`] reads it again if it
+/// takes actions from libraries.
 #[derive(Debug)]
 pub struct Reading {
     content: Result<Content, ContentError>,

@@ -156,8 +156,8 @@ impl DriverReport<'_> {
         )
     }
 
-    /// Checks that the imports are declared. Undeclared imports are refused at load, not only denied at run
-    /// time.
+    /// Refuses undeclared imports for which [`Class::IMPORTS`] has a refusal. They are refused at
+    /// load, not only denied at run time.
     fn declared(
         &self,
         path: &str,

@@ -73,8 +73,9 @@ fn tool(tool: &Tool, version: Version) -> Value {
     })
 }
 
-/// What a contract implements. An id or a path is enough for an action of the bundle, which is a part of the surface
-/// itself; other actions are identified with their library.
+/// The action that a contract implements. For an action of the same bundle, its id or path is
+/// enough, since the surface contains the action. An action of another bundle is recorded with its
+/// library.
 fn implements(implementation: &Implementation) -> Value {
     let (reference, action) = (&implementation.reference, &implementation.action);
     match (&implementation.library, implementation.form) {
@@ -95,7 +96,7 @@ fn implements(implementation: &Implementation) -> Value {
 fn driver(driver: &Driver, version: Version) -> Value {
     let key = |entry: &Implements| format!("{} {}", entry.named(), entry.version_text);
     let platform = &driver.platform;
-    // Without the time of a request.
+    // The timeout of a request is not part of the surface.
     let limits = driver.limits.iter();
     let limits = limits.filter(|(name, _)| *name != "http_timeout_ms");
     let limits = limits.map(|(name, value)| (name.to_owned(), json!(value)));
@@ -172,7 +173,8 @@ fn costs(driver: &Driver) -> Option<Value> {
     has_costs.then(|| json!({ "driver": own, "entries": entries }))
 }
 
-/// A verified bundle's actions parse; otherwise the bytes count.
+/// An action by its id. A file that doesn't parse is recorded by its digest; a verified bundle has
+/// no such file.
 fn action(path: &str, bytes: &[u8], version: Version) -> (String, Value) {
     let text = String::from_utf8_lossy(bytes);
     match Action::parse(path, &text).value {
@@ -195,7 +197,7 @@ fn action(path: &str, bytes: &[u8], version: Version) -> (String, Value) {
     }
 }
 
-/// Earlier versions have hosts as written.
+/// The names of capabilities. Versions before [`Version::V3`] have hosts as written.
 fn names(capabilities: &CapabilitySet, version: Version) -> Vec<String> {
     let name = match version {
         Version::V1 | Version::V2 => Capability::as_written,

@@ -24,8 +24,8 @@ risk_level: 2
 ---
 ";
 
-/// A bundle of acme, `acme.library` with the action `demo:greet`, and a contract with `implements:
-/// REFERENCE`.
+/// The bundle `acme.library` of acme. It has the action `demo:greet`, and a contract with
+/// `implements: REFERENCE`.
 fn implementing(reference: &str) -> Demo {
     let demo = Demo::new();
     demo.write("bundle.toml", BUNDLE.replace("demo.greet", "acme.library"));
@@ -86,7 +86,8 @@ fn a_path_to_no_action_of_the_bundle_is_refused() {
 
 #[test]
 fn a_registry_reference_leads_to_an_action_of_the_bundle_that_it_names() {
-    // The bundle is acme's `acme.library`; the folders above the action's own do not count.
+    // The reference names acme's `acme.library` and the folder of the action, without the folders
+    // above.
     for reference in ["@acme/library/demo-greet", "@acme/acme/library/demo-greet"] {
         let demo = implementing(&format!("\"{reference}\""));
         assert_eq!(inherited(&demo), Ok(2), "{reference}");

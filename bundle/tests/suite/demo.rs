@@ -34,7 +34,7 @@ publisher = \"acme\"
 created = \"2026-11-21T08:00:00Z\"
 ";
 
-/// A component that exports the handler and imports `imports`.
+/// A component that exports the instance `export` and imports the instances `imports`.
 pub(crate) fn component(export: &str, imports: &[&str]) -> Vec<u8> {
     let imports: String = imports
         .iter()

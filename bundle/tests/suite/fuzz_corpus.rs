@@ -1,4 +1,4 @@
-//! Runs the laws of the fuzz targets on the committed inputs.
+//! Checks the laws of the fuzz targets on the committed inputs.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Action libraries: bundles whose actions contracts of other bundles implement, under the operator's trust.
+//! Action libraries: contracts implement actions of other bundles, under the operator's trust.
 
 use toolward_author::Sealed;
 use toolward_bundle::libraries::{Libraries, Reading, Shelf};

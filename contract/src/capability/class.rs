@@ -1,20 +1,20 @@
-//! The capability classes. All that depends on a class alone is here; what a grant gives a sandbox besides its scopes
-//! is the policy crate's (`decide`, `effects`).
+//! The capability classes, and everything that depends on a class alone. The policy crate decides
+//! what a grant gives a sandbox in addition to its scopes (`decide`, `effects`).
 
 use std::fmt;
 
-/// A table of a policy that a capability needs besides the rule that grants it.
+/// A table that a policy must have for a capability, in addition to the rule that grants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Backing {
-    /// `[[workspace]]`: a directory.
+    /// `[[workspace]]`: the directory.
     Workspace,
-    /// `[[secret]]`: where the value comes from and goes to. Storing a secret needs none.
+    /// `[[secret]]`: the source and the destination of the value. Storing a secret needs no table.
     Secret,
-    /// `[[service]]`: hosts.
+    /// `[[service]]`: the hosts.
     Service,
 }
 
-/// What the scopes of a class look like.
+/// The form of the scopes of a class.
 #[derive(Clone, Copy)]
 pub(super) enum ScopeForm {
     /// A host pattern.
@@ -27,9 +27,9 @@ pub(super) enum ScopeForm {
     Slug,
     /// The id of a tool, or `*`.
     ToolId,
-    /// One of these words, each with what it gives.
+    /// One of these words, each with a description of what it gives.
     OneOf(&'static [(&'static str, &'static str)]),
-    /// Anything without spaces.
+    /// Any text without white space and control characters.
     Unknown,
 }
 
@@ -38,31 +38,32 @@ struct ClassRow {
     /// The word before the colon.
     name: &'static str,
     scope: ScopeForm,
-    /// Its field of `requires`, if it can be required without changing it, and whose field that is.
+    /// The field of `requires` and who defines it; `None` if the class can't be required.
     field: Option<(&'static str, FieldOf)>,
     backing: Option<Backing>,
-    /// How tools.json spells it, where that differs.
+    /// The spelling in tools.json, if that differs.
     in_tools_json: Option<&'static str>,
 }
 
-/// Who defines a field of `requires`. Our own may stand below `metadata.toolward.requires`, too.
+/// Who defines a field of `requires`. Toolward's fields can also be in
+/// `metadata.toolward.requires`.
 #[derive(PartialEq)]
 enum FieldOf {
     Aip,
     Toolward,
 }
 
-/// Declares the classes. A row has the word, the form of the scopes, the field of `requires`, the table of a policy that
-/// it needs besides a rule, and the spelling of tools.json.
+/// Declares the classes. A row has the word, the form of the scopes, the field of `requires`, the
+/// table that a policy needs in addition to a rule, and the spelling in tools.json.
 macro_rules! classes {
     ($($(#[$doc:meta])+ $class:ident = $name:literal, $scope:expr, $field:expr, $backing:expr, $in_tools_json:expr;)+) => {
-        /// The kind of thing that a capability is about. A new class is a new version of the
-        /// formats, so the enum is exhaustive.
+        /// The subject of a capability. A new class needs a new version of the formats, so the enum
+        /// is exhaustive.
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Class {
             $($(#[$doc])+ $class,)+
-            /// A class that this host does not know, or a known one with a scope that it does not have (`workspace:metadata`). It
-            /// counts as a mutation and grants nothing.
+            /// A class that this host does not know, or a known class with a word that is not one
+            /// of its scopes (`workspace:metadata`). It counts as a mutation and grants nothing.
             Other(String),
         }
 
@@ -99,9 +100,10 @@ classes! {
     User = "user", ScopeForm::OneOf(QUESTIONS), Some(("user", FieldOf::Toolward)), None, None;
 }
 
-/// An import for a capability: the package, or one interface of it; the classes of which one must be declared for it;
-/// and, if a component that imports it without a declaration is refused, what the contract lacks and how it declares
-/// that. Python and Rust's std always import the others, which are linked without access.
+/// An import that needs a capability. The first part is the package or interface. The second part
+/// has the classes, one of which must be declared. The third part exists if a component with an
+/// undeclared import is refused: it states what the contract lacks, and how to declare it. Other
+/// undeclared imports are linked without access, since toolchains import some of them in any case.
 pub type Import = (
     &'static str,
     &'static [Class],
@@ -115,7 +117,7 @@ const QUESTIONS: &[(&str, &str)] = &[
 ];
 
 impl Class {
-    /// The imports for capabilities.
+    /// The imports that need a capability.
     pub const IMPORTS: &[Import] = &[
         (
             "wasi:http",
@@ -148,33 +150,33 @@ impl Class {
         }
     }
 
-    /// Whether a policy may give all of the class with one `*`.
+    /// Whether a policy may grant the whole class with one `*`.
     pub fn allows_wildcard(&self) -> bool {
         !matches!(self, Class::Secret | Class::Tool)
     }
 
-    /// Whether it is known, and can be required without changing it.
+    /// Whether it is a known class that a contract can require without changing it.
     pub fn can_be_required(&self) -> bool {
         self.row().is_some_and(|row| row.field.is_some())
     }
 
-    /// The table of a policy that it needs besides a rule.
+    /// The table that a policy must have for it, in addition to a rule.
     pub fn backing(&self) -> Option<Backing> {
         self.row().and_then(|row| row.backing)
     }
 
-    /// Whether a call that may use it reaches the network.
+    /// Whether a call that may use it can reach the network.
     pub fn is_on_the_network(&self) -> bool {
         matches!(self, Class::Network | Class::External)
     }
 
-    /// Whether a tested example gets it, as a temporary one.
+    /// Whether a test of an example gets it, with temporary contents.
     pub fn is_in_examples(&self) -> bool {
         matches!(self, Class::Workspace | Class::Database)
     }
 
-    /// What the scope of a grant gives, in words for people, and whether it changes something. For classes whose
-    /// grants have no more than a scope.
+    /// Describes for people what a scope gives, and returns whether it allows a change. For classes
+    /// whose grants have nothing but scopes.
     pub fn gives(&self, scope: &str) -> (String, bool) {
         match (self, self.word(scope)) {
             (_, Some((_, words))) => (words.to_owned(), false),
@@ -183,7 +185,7 @@ impl Class {
         }
     }
 
-    /// The place of a scope in the list of words that the class has as scopes.
+    /// The position of a scope in the class's list of words; 0 if the scope is not in such a list.
     pub fn place(&self, scope: &str) -> usize {
         self.word(scope).map_or(0, |(place, _)| place)
     }
@@ -196,12 +198,12 @@ impl Class {
         words.find_map(|(place, (word, gives))| (*word == scope).then_some((place, *gives)))
     }
 
-    /// The fields of `requires` and their classes: first the fields of AIP.
+    /// The fields of `requires` with their classes, the fields of AIP first.
     pub(crate) fn required() -> impl Iterator<Item = (&'static str, &'static Class)> {
         Class::fields(FieldOf::Aip).chain(Class::required_ours())
     }
 
-    /// The fields that `metadata.toolward.requires` may have, too.
+    /// The fields of Toolward, which can also be in `metadata.toolward.requires`.
     pub(crate) fn required_ours() -> impl Iterator<Item = (&'static str, &'static Class)> {
         Class::fields(FieldOf::Toolward)
     }
@@ -213,12 +215,12 @@ impl Class {
         })
     }
 
-    /// How tools.json spells it, where that differs.
+    /// The spelling in tools.json, if that differs.
     pub(crate) fn in_tools_json(&self) -> Option<&'static str> {
         self.row()?.in_tools_json
     }
 
-    /// The class that only tools.json spells so.
+    /// The class that only tools.json spells in this way.
     pub(crate) fn of_tools_json(name: &str) -> Option<&'static Class> {
         let mut known = Class::KNOWN.iter();
         known.find(|class| class.in_tools_json() == Some(name))

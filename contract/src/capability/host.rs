@@ -1,22 +1,22 @@
-//! Network scopes: `host`, `host:port`, `*.host`, `*`. Names only; nothing is resolved.
+//! Network scopes: `host`, `host:port`, `*.host`, `*`. No name is resolved.
 //!
-//! The default port of https is normalised here and nowhere else: `host:443` is `host`. What compares patterns for what
-//! they allow sees no difference. [`HostPattern::written_port`] keeps the spelling where the pattern must not become
-//! wider: a deny of one port, and plain http.
+//! Only this module normalises the default port of https: `host:443` equals `host`, so that code
+//! that compares patterns sees no difference. [`HostPattern::written_port`] keeps the spelling for
+//! the two cases in which the pattern must not become wider: a deny of one port, and plain http.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The port that `https` means without one.
+/// The port of an `https` address without a port.
 const HTTPS_PORT: u16 = 443;
 
-/// The network part of a capability. No port means the default one of the scheme.
+/// The scope of a network capability. Without a port, it means the default port of the scheme.
 #[derive(Clone, Debug)]
 pub struct HostPattern {
     pub(super) name: HostName,
-    /// As written. Two spellings of one origin are equal, with and without 443.
+    /// The port as written. Patterns with port 443 and without a port are equal.
     written_port: Option<u16>,
 }
 
@@ -50,17 +50,18 @@ impl Hash for HostPattern {
 pub(super) enum HostName {
     /// `*`
     Any,
-    /// `*.host`: every name below, not the host itself.
+    /// `*.host`: every name below the host, but not the host itself.
     Below(String),
     /// A name, an IPv4 address, or an IPv6 address in brackets; lower case.
     Exact(String),
 }
 
 impl HostPattern {
-    /// Reads `host[:port]`, `*.host[:port]` or `*[:port]`. Case is folded; a final dot and port 443 are dropped.
+    /// Reads `host[:port]`, `*.host[:port]` or `*[:port]`. Case is folded, and a final dot is
+    /// dropped.
     ///
     /// # Errors
-    /// What is wrong, for people.
+    /// A description of the mistake, for people.
     pub fn parse(text: &str) -> Result<HostPattern, String> {
         if text.contains("//") || text.contains(['/', '@', '?', '#']) {
             return Err(format!(
@@ -102,12 +103,12 @@ impl HostPattern {
         }
     }
 
-    /// The port; `None`: the default of the scheme. 443 is never written out.
+    /// The port; `None` for the default port of the scheme, and for 443.
     pub fn port(&self) -> Option<u16> {
         self.written_port.filter(|port| *port != HTTPS_PORT)
     }
 
-    /// The port as it was written, 443 included.
+    /// The port as it was written, including 443.
     ///
     /// ```
     /// use toolward_contract::capability::HostPattern;
@@ -121,13 +122,13 @@ impl HostPattern {
         self.written_port
     }
 
-    /// Whether it names one host and no wildcard.
+    /// Whether it is one host, without a wildcard.
     pub fn is_literal(&self) -> bool {
         matches!(self.name, HostName::Exact(_))
     }
 
-    /// Whether a request to `host` and `port` falls under it; `default_port` is whether `port` is
-    /// the one to which a pattern without a port applies (443, or 80 where plain http is allowed).
+    /// Whether a request to `host` and `port` falls under it. `default_port` states whether a
+    /// pattern without a port applies to `port`, which is then 443, or 80 if plain http is allowed.
     pub fn matches(&self, host: &str, port: u16, default_port: bool) -> bool {
         let host = host.to_ascii_lowercase();
         let host = host.strip_suffix('.').unwrap_or(&host);
@@ -139,7 +140,7 @@ impl HostPattern {
         name && self.port().map_or(default_port, |own| own == port)
     }
 
-    /// Whether all that falls under `other` falls under it.
+    /// Whether everything that falls under `other` falls under it.
     pub fn covers(&self, other: &HostPattern) -> bool {
         self.covers_name(other) && self.port() == other.port()
     }
@@ -154,13 +155,13 @@ impl HostPattern {
         }
     }
 
-    /// Whether a deny of this host is about `declared`. Without a port, it is denied at every port; with `:443` only
-    /// there.
+    /// Whether a deny of this host applies to `declared`. Without a port, the deny applies to every
+    /// port. With a written port, even 443, it applies only to that port.
     pub fn overlaps(&self, declared: &HostPattern) -> bool {
         let ports = match (self.written_port(), declared.port()) {
             (None, _) => true,
             (Some(a), Some(b)) => a == b,
-            // No port stands for the defaults of https and http.
+            // A declaration without a port means the default ports of https and http.
             (Some(a), None) => matches!(a, HTTPS_PORT | 80),
         };
         ports && (self.covers_name(declared) || declared.covers_name(self))
@@ -187,7 +188,7 @@ impl fmt::Display for HostPattern {
 }
 
 fn is_below(name: &str, parent: &str) -> bool {
-    // An address is below nothing: `*.0.0.1` would otherwise take in 127.0.0.1.
+    // An address is not below any name. Otherwise `*.0.0.1` would match 127.0.0.1.
     let is_name = !name.starts_with('[') && name.parse::<Ipv4Addr>().is_err();
     is_name
         && name
@@ -230,7 +231,7 @@ fn dns_name(text: &str) -> Result<String, String> {
     if name.len() > 253 || !name.split('.').all(label) {
         return Err(format!("expected a host name or address, found {text:?}"));
     }
-    // `127.1`, `0x7f.1` and the like are addresses to some resolvers and names to others.
+    // `127.1`, `0x7f.1` and similar texts are addresses for some resolvers and names for others.
     let last = name.rsplit('.').next().unwrap_or_default();
     let numeric = last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x");
     if numeric && name.parse::<Ipv4Addr>().is_err() {

@@ -1,10 +1,10 @@
-//! Workspace scopes: virtual absolute paths, plain or with `*`. Never host paths.
+//! Workspace scopes: virtual absolute paths, plain or with `*`. They are never paths of the host.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A plain path stands for itself and everything below; a path with `*` for the paths it matches
-/// and nothing below them, unless it ends in `/**`, which is everything below.
+/// A plain path means itself and everything below it. A path with `*` means only the paths that it
+/// matches, unless it ends in `/**`, which means everything below them, too.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathPattern {
     segments: Vec<String>,
@@ -15,10 +15,11 @@ const MAX_PATH_BYTES: usize = 1024;
 const MAX_SEGMENTS: usize = 32;
 
 impl PathPattern {
-    /// Reads and normalises a path: `/a//b/` is `/a/b`, `/a/**` is `/a`.
+    /// Reads and normalises a path: `/a//b/` becomes `/a/b`, and `/a/**` becomes `/a`.
     ///
     /// # Errors
-    /// What is wrong, for people: not absolute, `..`, control characters, patterns other than `*`.
+    /// A description of the mistake, for people: the path is not absolute, too long, or has `..`,
+    /// control characters or patterns other than `*`.
     pub fn parse(text: &str) -> Result<PathPattern, String> {
         let Some(rest) = text.strip_prefix('/') else {
             return Err(format!(
@@ -68,7 +69,7 @@ impl PathPattern {
         Ok(PathPattern { segments, below })
     }
 
-    /// Whether it is one directory and everything below, without wildcards: what a preopen can be.
+    /// Whether it is one directory with everything below it, without wildcards, as a preopen is.
     pub fn is_plain(&self) -> bool {
         self.below && self.segments.iter().all(|segment| !segment.contains('*'))
     }
@@ -92,13 +93,13 @@ impl PathPattern {
         parts(path).is_some_and(|parts| self.is_as_long(parts.len()) && self.takes_in(&parts))
     }
 
-    /// Whether it matches an absolute, normalised path and everything below that.
+    /// Whether it matches an absolute, normalised path and everything below that path.
     pub fn matches_below(&self, path: &str) -> bool {
         self.below && self.matches(path)
     }
 
-    /// Whether something below an absolute, normalised path may match: whether a walk
-    /// to a match passes through the path.
+    /// Whether a match may be below an absolute, normalised path, so that a walk to the match
+    /// passes through the path.
     pub fn leads_through(&self, path: &str) -> bool {
         let is_above =
             |parts: Vec<&str>| parts.len() < self.segments.len() && self.takes_in(&parts);
@@ -109,13 +110,13 @@ impl PathPattern {
         count == self.segments.len() || (self.below && count > self.segments.len())
     }
 
-    /// Whether the parts of a path match, as far as both go.
+    /// Whether the parts of a path match the segments, up to the end of the shorter of the two.
     fn takes_in(&self, parts: &[&str]) -> bool {
         let mut pairs = self.segments.iter().zip(parts);
         pairs.all(|(own, part)| !part.contains('*') && takes_in(own, part))
     }
 
-    /// Whether all that falls under `other` falls under it.
+    /// Whether everything that falls under `other` falls under it.
     pub fn covers(&self, other: &PathPattern) -> bool {
         (self.below || !other.below)
             && self.is_as_long(other.segments.len())
@@ -126,7 +127,7 @@ impl PathPattern {
                 .all(|(own, part)| takes_in(own, part))
     }
 
-    /// Whether some path may match both: a deny errs on the large side.
+    /// Whether some path may match both. This is for denies, which match more in doubt.
     pub(super) fn overlaps(&self, other: &PathPattern) -> bool {
         let lengths = match self.segments.len().cmp(&other.segments.len()) {
             Ordering::Less => self.below,
@@ -137,7 +138,8 @@ impl PathPattern {
         lengths && pairs.all(|(a, b)| meet(a, b))
     }
 
-    /// Under-approximates if no single pattern describes where two patterns overlap.
+    /// A pattern that both cover. If no single pattern describes the common part, the result is
+    /// smaller, or `None`.
     pub(super) fn intersect(&self, other: &PathPattern) -> Option<PathPattern> {
         let (long, short) = match self.segments.len() >= other.segments.len() {
             true => (self, other),
@@ -155,7 +157,8 @@ impl PathPattern {
             }
         }
         let below = long.below && (short.below || short.segments.len() < long.segments.len());
-        // One literal path without what lies below has no spelling: it would be read back as a tree.
+        // A literal path alone can't be written as a pattern: it would be read with everything
+        // below.
         let spelled = below || segments.iter().any(|segment| segment.contains('*'));
         spelled.then_some(PathPattern { segments, below })
     }
@@ -175,7 +178,7 @@ impl fmt::Display for PathPattern {
     }
 }
 
-/// The parts of an absolute, normalised path.
+/// The parts of an absolute, normalised path; `None` for another path.
 fn parts(path: &str) -> Option<Vec<&str>> {
     let parts = path
         .strip_prefix('/')?
@@ -186,8 +189,8 @@ fn parts(path: &str) -> Option<Vec<&str>> {
     parts.iter().all(is_name).then_some(parts)
 }
 
-/// Whether every text that `inner` matches is matched by `outer`: a `*` of `inner` is a letter that
-/// only a `*` of `outer` can take.
+/// Whether `outer` matches every text that `inner` matches. A `*` of `inner` counts as a letter
+/// that only a `*` of `outer` matches.
 fn takes_in(outer: &str, inner: &str) -> bool {
     let (outer, inner): (Vec<char>, Vec<char>) = (outer.chars().collect(), inner.chars().collect());
     let (mut o, mut i) = (0, 0);
@@ -215,13 +218,14 @@ fn takes_in(outer: &str, inner: &str) -> bool {
     outer.iter().skip(o).all(|&c| c == '*')
 }
 
-/// Whether some name matches both patterns, `*` standing for any letters.
+/// Whether some name matches both patterns, in which `*` means any letters.
 fn meet(a: &str, b: &str) -> bool {
     if !a.contains('*') && !b.contains('*') {
         return a == b;
     }
     let b: Vec<char> = b.chars().collect();
-    // reached[j]: what was read of `a` can meet the first j letters of `b`.
+    // `reached[j]`: whether some text matches the part of `a` so far and the first `j` letters of
+    // `b`.
     let mut reached = vec![true];
     for letter in &b {
         let before = reached.last() == Some(&true);
@@ -236,7 +240,7 @@ fn meet(a: &str, b: &str) -> bool {
                 _ => (false, false),
             };
             let left = next.last() == Some(&true);
-            // A star stands for nothing, or takes in one letter more.
+            // A star matches nothing, or one more letter.
             next.push(if own == '*' || *letter == '*' {
                 above || left
             } else {

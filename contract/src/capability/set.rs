@@ -29,8 +29,8 @@ impl CapabilitySet {
         CapabilitySet::default()
     }
 
-    /// Adds one capability. Of two spellings of one origin the set keeps the one without the default port, which
-    /// holds for more than https.
+    /// Adds one capability. If a member differs from it only in the port 443, the set keeps the one
+    /// without the port, which is not limited to https.
     pub fn insert(&mut self, capability: Capability) {
         let host = capability.host();
         if host.is_some_and(|host| host.written_port() == host.port()) {
@@ -45,7 +45,7 @@ impl CapabilitySet {
         self.members.is_empty()
     }
 
-    /// How many capabilities are written in it.
+    /// The number of members.
     pub fn len(&self) -> usize {
         self.members.len()
     }
@@ -60,7 +60,7 @@ impl CapabilitySet {
         self.iter().filter(move |member| member.class() == class)
     }
 
-    /// Whether exactly this capability is written in it.
+    /// Whether this capability is a member.
     pub fn contains(&self, capability: &Capability) -> bool {
         self.members.contains(capability)
     }
@@ -81,12 +81,13 @@ impl CapabilitySet {
         missing.cloned().collect()
     }
 
-    /// What either grants.
+    /// The members of both sets.
     pub fn union(&self, other: &CapabilitySet) -> CapabilitySet {
         self.iter().chain(other.iter()).cloned().collect()
     }
 
-    /// What both grant, pair by pair; members covered by others are left out.
+    /// What both sets grant, computed for each pair of members. Members that others cover are left
+    /// out.
     pub fn intersection(&self, other: &CapabilitySet) -> CapabilitySet {
         let pairs = self
             .iter()

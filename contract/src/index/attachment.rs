@@ -1,8 +1,8 @@
-//! The driver that a version 1 `http` or `exec` transport stands for. Runs nothing.
+//! Makes the driver for a version 1 `http` or `exec` transport. This module runs nothing.
 //!
-//! Version 1 leaves open how placeholders are spelled, where inputs go and what is encoded. What
-//! has one careful reading is taken; everything else is refused, so that nothing is dropped
-//! silently or sent to an undeclared place.
+//! Version 1 does not define the spelling of placeholders, the places of inputs or the encoding. A
+//! transport is accepted only if it has a single safe reading. All others are refused, so that
+//! nothing is dropped silently or sent to an undeclared place.
 
 use serde_json::{Map, Value};
 
@@ -20,13 +20,14 @@ use crate::tool::Tool;
 type Refusal = (&'static Code, String);
 
 impl IndexEntry {
-    /// The driver that an `http` or `exec` transport stands for, of that kind and with the tool's id, for
-    /// `contract`: that of [`Index::contracts`](super::Index::contracts), or the TOOL.md with the entry's id. `None` for a
-    /// component, which has a DRIVER.md. `file` names the document in diagnostics.
+    /// Makes the driver for an `http` or `exec` transport. It has that kind, and the tool's id.
+    /// `contract` comes from [`Index::contracts`](super::Index::contracts), or from the TOOL.md
+    /// with the entry's id. `file` names the document in diagnostics. Returns `None` for a
+    /// component, which has a DRIVER.md.
     ///
     /// # Errors
-    /// One `transport-…` warning: what the transport needs can't be had safely, or is not declared.
-    /// The attachment is denied, the tool has no driver.
+    /// One `transport-…` warning, if something that the transport needs is unsafe or not declared.
+    /// The attachment is then denied, and gives the tool no driver.
     pub fn driver(&self, contract: &Tool, file: &str) -> Option<Result<Driver, Diagnostic>> {
         let made = match &self.transport {
             Transport::Component { .. } => return None,
@@ -49,8 +50,8 @@ impl IndexEntry {
         }))
     }
 
-    /// The driver of a transport that [`IndexEntry::driver`] denied with `why`: it serves no call, and holds the reason.
-    /// `None` for a component, and if npm can't read the contract's version.
+    /// The driver of a transport that [`IndexEntry::driver`] denied with `why`. It serves no call,
+    /// and has the reason. `None` for a component, and if npm can't read the contract's version.
     pub fn denied(&self, contract: &Tool, why: &Diagnostic) -> Option<Driver> {
         let kind = match &self.transport {
             Transport::Component { .. } => return None,
@@ -66,7 +67,8 @@ impl IndexEntry {
     }
 }
 
-/// What no policy can grant denies the attachment, and no other one (Runloop, "Capability enforcement").
+/// The refusal of an entry with a capability that no policy can grant. It denies this attachment
+/// and no other (Runloop, "Capability enforcement").
 fn ungrantable(entry: &IndexEntry) -> Refusal {
     let families = entry.ungrantable.join("`, `");
     let message = format!(
@@ -137,7 +139,8 @@ fn attach(
     }
 }
 
-/// The program of an `exec` transport. It uses all that its contract declares: nothing narrows it.
+/// The driver of an `exec` transport. Its egress is the whole network that its contract declares,
+/// since nothing narrows it.
 fn run(
     entry: &IndexEntry,
     contract: &Tool,
@@ -163,7 +166,7 @@ fn endpoint_parts(endpoint: &Endpoint) -> impl Iterator<Item = &TemplatePart> {
     all.flat_map(|template| &template.parts)
 }
 
-/// Whether a part is text or the value of an input, which is all that version 1 knows.
+/// Whether a part is text or the plain value of an input.
 fn is_plain(part: &TemplatePart) -> bool {
     match part {
         TemplatePart::Literal(_) => true,
@@ -174,7 +177,8 @@ fn is_plain(part: &TemplatePart) -> bool {
     }
 }
 
-/// Authority, and path with query in the spelling of DRIVER.md.
+/// Splits a URL into its host, and its path and query in the spelling of DRIVER.md. `None` if it is
+/// not https, or has no literal host.
 fn split(entry: &IndexEntry, url: &str) -> Option<(Capability, String)> {
     let rest = url.strip_prefix("https://")?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -227,8 +231,9 @@ fn read_headers(
     Ok(read)
 }
 
-/// `${NAME}` as `${input.NAME}`, `${secret:ID}` as `${secret.ID}`, and, in headers, `${ID}` of a
-/// secret as that. What is neither stays, to be refused with the rest.
+/// Changes `${NAME}` to `${input.NAME}`, and `${secret:ID}` to `${secret.ID}`. In headers, also
+/// changes `${ID}` to `${secret.ID}` if `ID` is one of `secrets`. An unclosed placeholder stays,
+/// and is refused later.
 fn respelled(text: &str, secrets: &[String], header: bool) -> String {
     let mut spelled = String::with_capacity(text.len());
     let mut rest = text;
@@ -256,7 +261,7 @@ fn respelled(text: &str, secrets: &[String], header: bool) -> String {
     spelled
 }
 
-/// The request as the document has it: what readers of the driver see of where it goes.
+/// The request as written in the document, for people who look at the driver, and for its surface.
 fn written(method: &str, url: &str, headers: &[(String, String)]) -> Map<String, Value> {
     let headers = headers.iter().cloned();
     let headers = headers.map(|(name, value)| (name, Value::from(value)));

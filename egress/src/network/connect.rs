@@ -132,8 +132,7 @@ async fn lookup(egress: &Egress, name: &str) -> Result<Vec<IpAddr>, NetworkError
         .map_err(failed)
 }
 
-/// Returns the addresses to try: the host's first [`MAX_TRIED_ADDRESSES`], if all its addresses are
-/// allowed.
+/// Returns the addresses to try, if all addresses of the host are allowed.
 async fn addresses(
     egress: &Egress,
     rules: &[&HostGrant],
@@ -278,7 +277,7 @@ pub(crate) fn load(settings: &TransportSettings) -> LoadedRoots {
     if settings.system_roots {
         let system = rustls_native_certs::load_native_certs();
         problems.extend(system.errors.iter().map(ToString::to_string));
-        // Systems have roots that are too old to be parsed.
+        // Roots that can't be parsed, such as very old ones, are skipped.
         store.add_parsable_certificates(system.certs);
     }
     for pem in &settings.ca_pem {

@@ -85,7 +85,7 @@ impl ConnectionPool {
         own
     }
 
-    /// Takes the connection to `origin` that was used last and whose address is allowed.
+    /// Takes the most recently used connection to `origin` whose address is allowed.
     pub(crate) fn take(
         &self,
         origin: &Origin,

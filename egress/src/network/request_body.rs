@@ -212,7 +212,7 @@ impl RequestBody {
         self.guest.is_some() && self.ready.len() <= 1 && self.length == Some(self.seen)
     }
 
-    /// Notes that the guest's body has ended. The body is sent, unless chunks are still ready.
+    /// Marks the body as sent if no chunk is left. Called once the guest's body has ended.
     fn set_sent(&self) {
         if self.ready.is_empty() {
             let _ = self.fate.0.set(Ok(()));

@@ -140,7 +140,8 @@ impl Open {
 
     /// Reads the next frame of the server within its time limit.
     fn poll_server(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, Error>> {
-        // A server that always sends one more byte is slow, too.
+        // Checked before each frame, so that it also ends the response of a server that sends one
+        // byte after another.
         if self.clock.is_over() {
             return Poll::Ready(Err(self.clock.timeout(Stage::BetweenBytes).into()));
         }

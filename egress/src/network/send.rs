@@ -1,6 +1,6 @@
-//! Sends one request and waits for the response's head. The request's target, method, headers and
-//! the part of its body that is read first are checked before a secret is loaded, a name resolved,
-//! or a connection opened.
+//! Sends one request and waits for the response's head. The request's head, and the part of the
+//! body that is read ahead, are checked before a secret is loaded, a name resolved, or a connection
+//! opened.
 
 mod exchange;
 
@@ -71,7 +71,8 @@ struct Ready<'a> {
     reusable: bool,
 }
 
-/// Checks the request, and builds the request that is sent. Reads only the start of the body.
+/// Checks the request's head and the part of the body that is read ahead, and builds the request
+/// that is sent.
 async fn ready<'a>(
     egress: &'a Egress,
     call: &Arc<CallState>,

@@ -207,19 +207,19 @@ impl Automaton {
         start.is_some_and(|start| *start != ROOT)
     }
 
-    /// Whether a pattern starts with these bytes, or is the first of them.
+    /// Whether a pattern may start with these bytes, or consist of the first of them.
     #[inline]
     pub(crate) fn begins_with(&self, first: u8, second: u8) -> bool {
         let (word, bit) = place(first, second);
         self.pairs.get(word).is_some_and(|word| word & bit != 0)
     }
 
-    /// The number of the last bytes that the state represents.
+    /// How many of the last bytes the state represents.
     pub(crate) fn depth(&self, state: u32) -> usize {
         self.node(state).depth as usize
     }
 
-    /// The number of the last bytes that may still become a match.
+    /// How many of the last bytes may still become part of a match.
     pub(crate) fn pending(&self, state: u32) -> usize {
         let node = self.node(state);
         if node.has_child {

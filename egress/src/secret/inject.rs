@@ -1,5 +1,5 @@
-//! Finds where values are injected, and refuses every other use of a placeholder.
-//! No value is loaded before the whole request was checked.
+//! Finds where values are injected into a request's head, and refuses every other placeholder
+//! there. Values are loaded only after this check.
 
 #[cfg(test)]
 mod tests;
@@ -147,7 +147,8 @@ fn in_header(
     })
 }
 
-/// Checks the places of one secret, of which one must allow the whole request.
+/// Checks the places of one secret. One of them must match in every respect: position, origin,
+/// method and path.
 fn allowed(
     request: &RequestView<'_>,
     places: &[SecretPlace],

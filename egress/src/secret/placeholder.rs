@@ -1,5 +1,5 @@
-//! Placeholders: texts that stand for secrets in one call. They are useless elsewhere. A misplaced
-//! placeholder means a mistake or an attack.
+//! Placeholders: texts that stand for secrets in one call. They are useless outside of the call. A
+//! misplaced placeholder means a mistake or an attack.
 
 use std::fmt::Write as _;
 use std::sync::Mutex;
@@ -23,8 +23,8 @@ pub(crate) struct Placeholders {
 }
 
 impl Placeholders {
-    /// The placeholder of a secret, which is made at the first request. `None` if the system has no
-    /// randomness.
+    /// The placeholder of a secret, which is made when it is first asked for. `None` if the system
+    /// has no randomness.
     pub(crate) fn issue(&self, slug: &str) -> Option<String> {
         let mut issued = lock(&self.issued);
         if let Some(known) = issued.iter().find(|(known, _)| known == slug) {
@@ -67,7 +67,8 @@ impl Placeholders {
     }
 }
 
-/// The start of a possible unfinished placeholder at the end of `text`.
+/// Where a possible unfinished placeholder at the end of `text` starts; the length of `text` if
+/// there is none.
 pub(crate) fn unfinished(text: &[u8]) -> usize {
     let first = (text.len() + 1).saturating_sub(LENGTH);
     let begins = |start: &usize| {

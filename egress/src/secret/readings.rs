@@ -276,8 +276,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Positions whose readings are cached: a place is read first after the preceding escape, and then
-/// on its own.
+/// How many positions have cached readings. A place is read first as the continuation of a
+/// preceding escape, and then on its own.
 const CACHED_POSITIONS: usize = 4;
 
 /// The number of bytes that are searched one by one before a block search starts.

@@ -66,8 +66,8 @@ impl PatternScan {
         }
     }
 
-    /// Continues the search in `text`, which starts at `base` and which `more` may
-    /// follow. Reports matches in the order of their ends; they may overlap.
+    /// Continues the search in `text`, which starts at the offset `base`. `more` states whether
+    /// more text may follow. Reports matches in the order of their ends; they may overlap.
     pub(crate) fn run(
         &mut self,
         automaton: &Automaton,

@@ -1,6 +1,5 @@
-//! Removes secret values from a server's responses: each becomes [`REPLACEMENT`], and overlapping
-//! values are replaced together. Chunk boundaries don't matter. Values are found in the forms of
-//! `encodings`, and in escapes up to two levels deep.
+//! Removes secret values from a server's responses, in common encodings and independent of chunk
+//! boundaries: each becomes [`REPLACEMENT`], and overlapping values are replaced together.
 
 use std::fmt;
 use std::ops::Range;
@@ -88,7 +87,8 @@ impl Matches {
         }
     }
 
-    /// Passes on the text before `until`. `None` if it contains no value.
+    /// Passes on the text before `until`, with its values replaced. `None` if the text can be
+    /// passed on unchanged.
     fn pass(&mut self, (text, base): (&[u8], usize), until: usize) -> Option<Vec<u8>> {
         let ready = self.found.partition_point(|place| place.start < until);
         let from = self.passed;

@@ -78,7 +78,7 @@ async fn a_connection_of_one_route_is_never_used_by_another() {
     fetch(&other, &url).await;
     fetch(&one, &url).await;
     assert_eq!(server.heard.connections(), 2);
-    // Least of all by one that may not reach its address.
+    // A route that may not reach the address does not use the connections either.
     let narrow = on_terms(local("a.example", server.port), |terms| {
         terms.addresses.clear()
     });

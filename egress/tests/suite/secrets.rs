@@ -77,7 +77,7 @@ impl Vault {
         format!("https://a.example:{}{path}", self.server.port)
     }
 
-    /// A URL of an origin that no secret is tied to.
+    /// A URL at an origin that no secret is tied to.
     pub(crate) fn evil(&self, path: &str) -> String {
         format!("https://evil.example:{}{path}", self.server.port)
     }
@@ -135,7 +135,7 @@ async fn what_the_guest_accepts_is_overridden_where_a_value_goes_out() {
     assert_eq!(send(&call, own).await, "sent");
     let heard = vault.server.heard.last();
     assert!(heard.contains("accept-encoding: identity\r\n") && !heard.contains("gzip"));
-    // If no secret is sent, the guest may do this.
+    // At an origin that no secret is tied to, the guest's header is sent.
     let call = vault.call();
     let own = with(get(&vault.evil("/")), "accept-encoding", "gzip, br");
     assert_eq!(send(&call, own).await, "sent");

@@ -100,7 +100,7 @@ impl Server {
         Server::start(None, answering(reply.into())).await
     }
 
-    /// Like [`Server::replying`], over TLS.
+    /// Answers every request over TLS with `reply`, and keeps the connection.
     pub(crate) async fn replying_over(tls: TlsAcceptor, reply: impl Into<Vec<u8>>) -> Server {
         Server::start(Some(tls), answering(reply.into())).await
     }

@@ -88,7 +88,7 @@ pub(crate) fn local(host: &str, port: u16) -> HostGrant {
     }
 }
 
-/// Like [`local`], and also allows writing.
+/// A rule that allows all methods over plain http to a name on 127.0.0.1.
 pub(crate) fn writing(host: &str, port: u16) -> HostGrant {
     HostGrant {
         unsafe_methods: true,
@@ -96,7 +96,7 @@ pub(crate) fn writing(host: &str, port: u16) -> HostGrant {
     }
 }
 
-/// The same rule on other terms.
+/// `rule` with changed terms.
 pub(crate) fn on_terms(mut rule: HostGrant, change: impl FnOnce(&mut HostTerms)) -> HostGrant {
     change(&mut rule.terms);
     rule
@@ -111,7 +111,7 @@ pub(crate) fn limits() -> CallLimits {
     }
 }
 
-/// When a call ends that nothing else ends.
+/// The deadline of calls that are ended by nothing else.
 pub(crate) fn deadline() -> Instant {
     Instant::now() + Duration::from_secs(120)
 }
@@ -175,7 +175,7 @@ pub(crate) async fn text(response: Response<ResponseBody>) -> Result<String, Err
     Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
-/// The code of the error that refused or ended a request; `sent` if there is none.
+/// The code of the error that refused or ended a request; `sent` if there was none.
 pub(crate) fn code<T>(result: Result<T, Error>) -> &'static str {
     result.map_or_else(|error| error.code(), |_| "sent")
 }
@@ -222,7 +222,7 @@ impl Chunks {
         }
     }
 
-    /// Makes the body hang at its end.
+    /// A body with the same chunks that never ends.
     pub(crate) fn hanging(self) -> Chunks {
         Chunks {
             hangs: true,

@@ -1,4 +1,4 @@
-//! Makes the grant of what was evaluated.
+//! Makes the grant from the evaluated declarations.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub(super) fn of(view: &PolicyView<'_>, evaluated: &[Evaluated<'_>]) -> Grant {
     tidy(grant)
 }
 
-/// The grant of a program: what it reaches, it reaches by its line, in the process that is
-/// made for it. This process reaches nothing of that.
+/// The grant for a program. The program gets files and network only by its `rule`, in a separate
+/// process. The host's process gets none of them.
 pub(super) fn of_program(grant: Grant, rule: &ExecRule) -> Grant {
     Grant {
         secrets: grant.secrets,
@@ -39,7 +39,7 @@ pub(super) fn of_program(grant: Grant, rule: &ExecRule) -> Grant {
     }
 }
 
-/// What one part of a declaration adds to the grant.
+/// The grant for one part of a declaration alone.
 pub(crate) fn part(
     view: &PolicyView<'_>,
     declared: &Declared,
@@ -65,7 +65,7 @@ fn add(
         Class::Workspace => workspace(grant, view, asked, mutates),
         Class::Database => database(grant, view, asked, declared),
         Class::Secret => secret(grant, view, asked, declared, rules),
-        // A rule may accept what is unknown: the sandbox gets nothing for it.
+        // A rule may accept an unknown class, but the sandbox gets nothing for it.
         Class::Other(_) => {}
         class => {
             let scopes = grant.scopes.entry(class.clone()).or_default();
@@ -88,8 +88,8 @@ fn tidy(mut grant: Grant) -> Grant {
     grant
 }
 
-/// What each rule gives of the asked hosts, with that rule's terms: plain http
-/// or a private address granted for one host does not extend to another.
+/// Adds what each rule gives of the declared hosts, with that rule's terms. Plain http or a private
+/// address that is granted for one host does not extend to another host.
 fn network(
     grant: &mut Grant,
     view: &PolicyView<'_>,
@@ -124,9 +124,9 @@ fn external(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, by: De
     }
 }
 
-/// A host that a line of the policy grants, with the port `written` in it. Plain
-/// http passes to port 80, which no port stands for, and to a port that the line names; never
-/// where the line or the declaration names 443, the port of https.
+/// The grant of a host by an entry of the policy, in which the port is `written`. Plain http passes
+/// to port 80, which a missing port includes, and to a port that the entry names. It never passes
+/// if the entry or the declaration names 443, the port of https.
 fn host_grant(
     rule: &Rule,
     host: HostPattern,
@@ -158,9 +158,8 @@ fn workspace(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, write
     }
 }
 
-/// The publisher's own bucket, or a bucket that another publisher shares with it
-/// under that name. `*` is every bucket of the publisher's own and every shared
-/// one.
+/// Adds the buckets that other publishers share with the publisher under that name, otherwise its
+/// own bucket. `*` means all shared buckets and all of the publisher's own.
 fn database(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, declared: &Declared) {
     let (name, publisher) = (asked.scope(), view.publisher_of(declared.by));
     let write = declared.mutates;
@@ -217,11 +216,11 @@ fn secret(
     }
 }
 
-/// Parts of a grant up to which covered ones are left out. That only makes it
-/// shorter.
+/// Up to how many parts of a grant covered parts are left out. Leaving them out only makes the
+/// grant shorter.
 const MAX_TIDIED_PARTS: usize = 256;
 
-/// Leaves out parts that another one covers; of equal ones the first stays.
+/// Leaves out the parts that another part covers. Of equal parts, the first stays.
 fn widest<T: PartialEq>(all: Vec<T>, contains: impl Fn(&T, &T) -> bool) -> Vec<T> {
     if all.len() > MAX_TIDIED_PARTS {
         return all;
@@ -239,7 +238,7 @@ fn widest<T: PartialEq>(all: Vec<T>, contains: impl Fn(&T, &T) -> bool) -> Vec<T
 impl HostGrant {
     /// Whether every request that passes `other` passes this one.
     fn contains(&self, other: &Self) -> bool {
-        // No port stands for 443 with https and 80 with http: it does not take in
+        // A host without a port means port 443 by https and port 80 by http. It does not include
         // http at port 443.
         let ports = self.host.port() == other.host.port() || !other.terms.plain_http;
         self.host.covers(&other.host)

@@ -1,7 +1,7 @@
-//! Every limit that a call meets, in one table: name, unit, default, maximum, meaning.
+//! Every limit of calls, in one table: name, unit, default, maximum, meaning.
 //!
-//! Policy files, errors and the book take names, units and texts from here. A further
-//! limit is a row here, and a comparison where its resource is spent.
+//! Policy files, errors and the book take names, units and texts from here. A new limit needs a row
+//! here, and a comparison in the code that spends its resource.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ use super::{Field as _, Limit, LimitSettings, Number as _, Settable, fuel_for};
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Makes [`LimitName`], [`Limits`], [`CallLimits`] and the constants of [`own`] from the table. A row with `call` is a limit
-/// of each call: [`CallLimits`] has its value, of that type.
+/// Makes [`LimitName`], [`Limits`], [`CallLimits`] and the constants of [`own`] from the table. A
+/// row with `call` limits each call: [`CallLimits`] has a field of that type for it.
 macro_rules! limits {
     (
         operator: $(
@@ -36,13 +36,13 @@ macro_rules! limits {
         }
 
         impl LimitName {
-            /// All of them, in the order of the table.
+            /// All limits, in the order of the table.
             pub const ALL: &'static [LimitName] = &[
                 $(LimitName::$variant,)+
                 $(LimitName::$own,)+
             ];
 
-            /// As policy files and errors spell it.
+            /// The name in policy files and errors.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(LimitName::$variant => $name,)+
@@ -50,7 +50,7 @@ macro_rules! limits {
                 }
             }
 
-            /// What it counts, in the plural.
+            /// The unit, in the plural.
             pub const fn unit(self) -> &'static str {
                 match self {
                     $(LimitName::$variant => $unit,)+
@@ -58,7 +58,7 @@ macro_rules! limits {
                 }
             }
 
-            /// What it bounds, and who may ask for another value: Markdown, for the book.
+            /// What it limits, and who may request another value, in Markdown for the book.
             pub const fn meaning(self) -> &'static str {
                 match self {
                     $(LimitName::$variant => concat!($($doc),+),)+
@@ -66,7 +66,7 @@ macro_rules! limits {
                 }
             }
 
-            /// What a policy can set it to.
+            /// The values that a policy can set.
             pub(super) const fn settable(self) -> Settable {
                 match self {
                     $(LimitName::$variant => Settable::$settable,)+
@@ -88,8 +88,8 @@ macro_rules! limits {
         }
 
         impl Limits {
-            /// What a call gets by default, and the most that it can ask for, in the unit of
-            /// the limit. `None` for a limit of the host's own.
+            /// What a call gets by default, and the most that it can request, in the unit of the
+            /// limit. `None` for a limit that the host fixes.
             pub fn get(&self, name: LimitName) -> Option<Limit<u64>> {
                 match name {
                     $(LimitName::$variant => Some(self.$field.range()),)+
@@ -97,13 +97,13 @@ macro_rules! limits {
                 }
             }
 
-            /// Takes over a policy's numbers.
+            /// Applies a policy's numbers.
             pub(super) fn adjust(&mut self, settings: &LimitSettings) {
                 $(self.$field.adjust(settings.get(LimitName::$variant));)+
             }
         }
 
-        /// The limits of one call: [`Limits`] once contract and driver have asked.
+        /// The limits of one call: [`Limits`] with the requests of its contract and driver.
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[expect(missing_docs, reason = "the table of limits has the meanings")]
         pub struct CallLimits {
@@ -112,7 +112,7 @@ macro_rules! limits {
         }
 
         impl CallLimits {
-            /// The limits of calls that ask for these numbers.
+            /// The limits of calls that request these numbers.
             pub(super) fn of(limits: &Limits, asked: impl Fn(LimitName) -> Option<u64>) -> Self {
                 let get = |name, limit: Limit<u64>| limit.apply(asked(name));
                 Self {
@@ -122,13 +122,13 @@ macro_rules! limits {
             }
         }
 
-        /// The values of limits that are the host's own.
+        /// The values of the limits that the host fixes.
         pub mod own {
             $($(#[doc = $own_doc])+ pub const $constant: u64 = $own_value;)+
         }
 
         impl LimitName {
-            /// The value of a limit that is the host's own.
+            /// The value of a limit that the host fixes.
             pub const fn own(self) -> Option<u64> {
                 match self {
                     $(LimitName::$own => Some(own::$constant),)+

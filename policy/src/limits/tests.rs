@@ -82,7 +82,7 @@ fn fuel_follows_the_operators_timeout() {
     assert_eq!(fuel(&[timeout(Some(60_000), None)]), 1200 * G);
     assert_eq!(fuel(&[timeout(None, Some(90_000))]), 600 * G);
     assert_eq!(fuel(&[timeout(None, Some(10_000))]), 200 * G);
-    // What the operator says about fuel itself stays as it is.
+    // The operator's numbers for fuel itself stay unchanged.
     let own = [
         (LimitName::Fuel, Some(5), None),
         timeout(Some(60_000), None),

@@ -13,7 +13,7 @@ use crate::sample::{Sample, by_key_one, client, envelope, key, verified};
 use crate::scripted::{Held, Say, Scripted, ok, status};
 use crate::server::Server;
 
-/// The keys, of keys 1 to 9, with a valid signature in an envelope.
+/// Returns which of the keys 1 to 9 have a valid signature in an envelope.
 fn signers(bytes: &[u8]) -> Vec<KeyId> {
     let envelope = Envelope::parse(bytes).unwrap();
     let signed = envelope.to_be_signed();
@@ -180,7 +180,7 @@ async fn wrong_attachments_neither_help_nor_hinder() {
         .push(&sample.outgoing(), &tagged, None)
         .await
         .unwrap();
-    // A signature over another manifest, and a document that only looks like an envelope at its start.
+    // A signature over another manifest, and a document that has only the start of an envelope.
     let foreign = cosignature(&other, 2);
     let broken = format!("{{\"payloadType\":\"{MANIFEST_TYPE}\"}}");
     for own in [foreign, broken.into_bytes(), cosignature(&sample, 3)] {

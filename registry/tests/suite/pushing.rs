@@ -124,7 +124,6 @@ async fn what_is_pushed_is_what_the_book_says_read_by_plain_http() {
     assert_eq!(&tar[512..512 + sample.manifest.len()], sample.manifest);
 }
 
-/// Decompresses with the `zstd` command, not with the library that compressed.
 fn zstd_decoded(bytes: &[u8]) -> Vec<u8> {
     zstd::stream::decode_all(bytes).unwrap()
 }

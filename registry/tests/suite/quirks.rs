@@ -132,7 +132,7 @@ async fn pull(server: &Scripted, threshold: usize) -> Result<Option<&'static str
     Ok(pulled.missing_signatures.map(|failure| failure.code()))
 }
 
-/// The client's result of a look-up.
+/// The result of a look-up, as the client sees it.
 #[derive(Clone, Copy)]
 enum Listing {
     Cosignature,
@@ -353,7 +353,7 @@ async fn an_index_does_not_vouch_for_what_it_leads_to() {
     let both = both.replace(media::MANIFEST, media::INDEX);
     let both = both.replacen('{', "{\"manifests\":[],", 1).into_bytes();
     for (entry, served, code) in [
-        // Other bytes than the digest in the index identifies.
+        // The served bytes do not have the digest in the index.
         (
             &registry.held.manifest,
             b"{}".to_vec(),

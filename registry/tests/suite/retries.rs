@@ -175,7 +175,7 @@ async fn an_upload_that_breaks_goes_on_from_what_the_registry_has() {
             "PATCH" => {
                 state.1 += 1;
                 if state.1 == 2 {
-                    // Half of it arrived, and then the connection broke.
+                    // Half of the chunk arrives, and then the connection breaks.
                     let half = asked.body.len() / 2;
                     state.0.extend_from_slice(&asked.body[..half]);
                     return Say::Nothing;

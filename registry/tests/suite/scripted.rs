@@ -50,7 +50,7 @@ impl Asked {
 /// A scripted answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Say {
-    /// Status, headers, body, and its length.
+    /// Status, headers and body, with the body's length.
     Answer(u16, Vec<(String, String)>, Vec<u8>),
     /// A chunked body, properly ended, without a length.
     Pieces(Vec<u8>),

@@ -30,7 +30,7 @@ fn a_tool_keeps_its_place_when_its_bundle_is_updated_and_what_an_update_adds_com
     let expected = ["demo.apple@1", "demo.mango@1", "demo.zebra@1"];
     assert_eq!(arrived(&place), expected);
 
-    // A bundle that was installed first, now with another tool.
+    // The bundle of the first tool is updated to another tool, which comes last.
     let renamed = Release {
         tool: "demo.banana".to_owned(),
         ..Release::named("demo.apple", 2)

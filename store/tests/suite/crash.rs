@@ -63,7 +63,7 @@ fn an_installer_killed_anywhere_leaves_the_old_or_the_new_release() {
             [format!("objects/{}.toolbundle", installed.digest)]
         );
     }
-    // Otherwise the kills did not hit the installation.
+    // If a count is zero, no kill interrupted an installation.
     assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
     assert!(left_behind > 0);
 }

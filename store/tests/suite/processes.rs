@@ -46,7 +46,7 @@ fn child() {
     let (Ok(role), Some(directory)) = (std::env::var(ROLE), std::env::var_os(PLACE)) else {
         return;
     };
-    // The command does this first, too.
+    // The command `toolward` starts with this call, too.
     toolward_support::helper::survive_file_limit().unwrap();
     let directory = Path::new(&directory);
     let open = || Store::open(&directory.join("store"), &directory.join("state/trust.db")).unwrap();

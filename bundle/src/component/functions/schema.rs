@@ -1,5 +1,5 @@
-//! The JSON Schema of a function's parameters and result. A type that occurs more than once is written
-//! once, below `$defs`.
+//! The JSON Schema of a function's parameters and result. A compound type that occurs more than
+//! once is written once, below `$defs`.
 
 use std::collections::BTreeMap;
 use std::ptr;
@@ -69,7 +69,7 @@ impl Schemas {
         while let Some(ty) = open.pop() {
             let count = uses.entry(address(ty)).or_insert(0);
             *count += 1;
-            // Nested types are counted once.
+            // The types inside are counted only at the first use.
             if *count == 1 {
                 open.extend(ty.inner());
             }
@@ -83,7 +83,7 @@ impl Schemas {
         }
     }
 
-    /// A type, or a reference to it.
+    /// The schema of a type, or a reference to it below `$defs`.
     fn of_type(&mut self, ty: &Arc<Type>) -> Value {
         let address = address(ty);
         if let Some(name) = self.names.get(&address) {
@@ -152,7 +152,8 @@ impl Schemas {
             }
             Type::Record(fields) => self.object(fields),
             Type::Option(inner) => match **inner {
-                // A `null` of the inner option would mean none for the outer one, so the inner one is wrapped.
+                // If the inner option were `null`, the outer one would look empty, so the inner one
+                // is wrapped.
                 Type::Option(_) => {
                     let some = closed_object(member("some", self.of_type(inner)), None);
                     json!({"anyOf": [some, {"type": "null"}]})

@@ -13,7 +13,7 @@ fn functions(wat: &str) -> Functions {
     Functions::read(&wasm, &surface.exports).unwrap()
 }
 
-/// A component that exports the instance `i` of these types and functions.
+/// The functions of a component that exports an instance `i` of these types and functions.
 fn instance(inside: &str) -> Functions {
     functions(&instance_of(inside))
 }
@@ -147,7 +147,7 @@ fn beyond_a_limit_a_function_is_not_offered() {
     assert_eq!((found.offered.len(), found.withheld.len()), (512, 1));
 }
 
-/// Nested records: both fields of each have the type of the record before it.
+/// Nested records: each has two fields of the type of the record before it.
 fn bomb(levels: usize) -> String {
     let mut text =
         "(type $r0 (record (field \"a\" u8))) (export \"t0\" (type $t0 (eq $r0)))".to_owned();
@@ -190,7 +190,7 @@ fn types_that_are_used_twice_are_written_once() {
     let results = format!("(type (option u8)) {results} (export \"f\" (func (param \"x\" 15)))");
     let schema = instance(&results).offered["i#f"].inputs(&call(NAMED));
     assert!(schema.to_string().len() < 6000);
-    // Each level doubles the size of the type if it were written out.
+    // Each level doubles the size of the type when it is written out.
     let wasm = wat::parse_str(instance_of(&bomb(31))).unwrap();
     let surface = Surface::read(&wasm).unwrap();
     let refused = Functions::read(&wasm, &surface.exports).unwrap_err();

@@ -186,7 +186,7 @@ impl Reader<'_> {
         );
     }
 
-    /// The value with the given name, if there is one.
+    /// Finds the value with the written name. Reports a name that no value has.
     fn word<T: Copy>(
         &mut self,
         key: &str,
@@ -212,8 +212,8 @@ impl Reader<'_> {
     }
 }
 
-/// Checks a path below the bundle's directory: `/` between segments, and no segment that is empty, `.`,
-/// `..` or hidden, or has a character that some file system treats specially.
+/// Checks a path below the bundle's directory. A segment between two `/` is not empty, does not
+/// start with a dot, and has only ASCII letters, digits, `-`, `_` and `.`.
 fn check_relative(path: &str) -> Result<(), String> {
     for segment in path.split('/') {
         if segment.is_empty() {

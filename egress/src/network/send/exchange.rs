@@ -107,8 +107,8 @@ async fn pooled(
     }
 }
 
-/// A copy of the request, if sending it twice has the same effect as sending it once (RFC 9110
-/// section 9.2.2). Such a request has no body.
+/// A copy of the request, if its method is safe: sending such a request twice has the same effect
+/// as sending it once (RFC 9110 section 9.2.2), and it has no body.
 fn copy(request: &Request<Outgoing>, call: &Arc<CallState>) -> Option<Box<Request<Outgoing>>> {
     if !request.method().is_safe() {
         return None;
@@ -200,7 +200,8 @@ fn check_length(headers: &HeaderMap, call: &CallState) -> Result<(), Limit> {
     call.meter.fits(declared)
 }
 
-/// The header because of which a value could be hidden in the body.
+/// The header that shows that the body is encoded or partial, so that a value in it could not be
+/// found.
 fn obscure(status: StatusCode, headers: &HeaderMap) -> Option<&'static str> {
     let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
     if codings.any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {

@@ -1,4 +1,4 @@
-//! A registry that serves other bytes than the digest identifies.
+//! A registry that serves bytes with another digest than the requested one.
 
 use toolward_registry::{PullOptions, Reference};
 
