@@ -124,7 +124,12 @@ fn is_within(policy: &Policy, tool: &Tool, driver: &Driver, decision: &Decision)
     }
     for class in Class::KNOWN {
         for scope in grant.scopes(class) {
-            check(&format!("{class}:{scope}").parse().expect("a scope of its class"), false);
+            check(
+                &format!("{class}:{scope}")
+                    .parse()
+                    .expect("a scope of its class"),
+                false,
+            );
         }
     }
 }
