@@ -26,7 +26,7 @@ pub(crate) fn target() -> Outcome<PathBuf> {
     }
 }
 
-/// The cargo that runs this.
+/// Returns the Cargo that runs this program.
 pub(crate) fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
@@ -36,7 +36,7 @@ pub(crate) fn read(path: &Path) -> Outcome<String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A folder's entries in the order of their names.
+/// Returns a folder's entries in the order of their names.
 pub(crate) fn entries(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let describe = |error| format!("{}: {error}", folder.display());
     let mut entries = std::fs::read_dir(folder)

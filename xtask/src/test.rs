@@ -1,34 +1,34 @@
-//! `test` and `long`: one command that sets up what the tests need and runs them
-//! all; `long` gives those that can run longer their full size.
+//! `test` and `long`: set up everything that the tests need, and run all tests. With `long`, tests
+//! that can run longer run at their full size.
 
 use std::process::Command;
 
 use crate::{Outcome, bindings, book, embedding, guests, process, program, repository};
 
-/// How much the tests do that can do more: those that read [`LONG`].
+/// The size of the tests that can run longer: the tests that read [`LONG`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// What every change is tested with.
+    /// The size for every change.
     Short,
-    /// What a release is tested with: a million calls, hours at most.
+    /// The size for a release: a million calls, hours at most.
     Long,
 }
 
 /// Set for tests that run at their full size.
 const LONG: &str = "TOOLWARD_LONG";
 
-/// Cheap checks first, the big build after them.
+/// Runs cheap checks first, and the big build after them.
 pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
     let root = repository::root()?;
     book::run(true)?;
     bindings::run(true)?;
-    // Fails in seconds here, and after the whole build below.
+    // This check takes seconds. If it failed only after the build below, that time would be lost.
     embedding::same_packages(&root)?;
     guests::build()?;
     // The official clients that the end-to-end tests call with, and amplifier-core.
     process::run(&mut Command::new(root.join("xtask/mcp-clients.sh")))?;
     process::run(&mut Command::new(root.join("xtask/amplifier.sh")))?;
-    // What counts the instructions of a call.
+    // The program that counts the instructions of a call.
     process::run(&mut Command::new(root.join("xtask/valgrind.sh")))?;
 
     println!("tests of the example drivers, on this machine:");
@@ -61,7 +61,7 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
         .args(arguments)
         .env_remove(LONG)
         .current_dir(&root);
-    // Tests that start processes wait for a quarter of their time.
+    // Tests that start processes spend a quarter of their time waiting.
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         tests.env("RUST_TEST_THREADS", (2 * processors).to_string());
