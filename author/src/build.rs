@@ -69,9 +69,9 @@ pub struct BuildOptions {
     pub offline: bool,
     /// Confine the started programs if the kernel can ([`can_confine`]). Below the user's home they
     /// then read only the checkout and the installed tools. They write only to scratch and target
-    /// directories, caches and `Cargo.lock`, and have no network. Before a confined build, `cargo
-    /// metadata`, `cargo -vV` and `cargo fetch` run unconfined; `cargo fetch` uses the network
-    /// unless `offline` is set.
+    /// directories, caches and `Cargo.lock`, and have no network. Before a confined build,
+    /// `cargo metadata`, `cargo -vV` and `cargo fetch` run unconfined; `cargo fetch` uses the
+    /// network unless `offline` is set.
     pub confine: bool,
     /// The tools of other languages, the settings of Rust's tools, and the user's home.
     pub tools: BuildTools,

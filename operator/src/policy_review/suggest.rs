@@ -1,5 +1,5 @@
-//! Suggests the fewest policy lines that let tools run, and lists the remaining choices. `policy
-//! suggest` shows the lines. `policy grant` adds them, and can add the operator's standing
+//! Suggests the fewest policy lines that let tools run, and lists the remaining choices.
+//! `policy suggest` shows the lines. `policy grant` adds them, and can add the operator's standing
 //! approval.
 
 use toolward_policy::{
