@@ -1,6 +1,6 @@
 //! Compares contracts with an earlier release (AIP-14, "Stable identity"). Within a major version,
-//! the values that callers may send and the values that they get back must stay compatible.
-//! Additions to `mutates` and `requires` of a contract are also reported, and so are inputs that a
+//! the values that callers may send and the values that they get must stay compatible. Additions to
+//! `mutates` and `requires` of a contract are also reported, and so are inputs and outputs that a
 //! driver drops.
 
 mod subset;
@@ -60,7 +60,7 @@ impl Earlier {
         self.tools.get(&tool.major_id()).or_else(newest)
     }
 
-    /// Finds what became narrower or changed incompatibly without a new major version.
+    /// Finds what callers lose, or what changed incompatibly, without a new major version.
     pub(crate) fn compare(&self, documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         for earlier in self.tools.values() {

@@ -48,7 +48,7 @@ fn language(kind: BuildKind) -> Option<&'static BuildLanguage> {
     })
 }
 
-/// Returns the drivers that `new` writes, by the kind of source.
+/// Returns the drivers that `new` can write, each with the kind of its source.
 pub(crate) fn new_drivers() -> impl Iterator<Item = (BuildKind, &'static NewDriver)> {
     let kinds = BuildKind::ALL.iter();
     let languages = kinds.filter_map(|kind| Some((*kind, language(*kind)?)));
@@ -68,10 +68,12 @@ pub struct BuildOptions {
     /// Use no network (`--offline`).
     pub offline: bool,
     /// Confine the started programs if the kernel can ([`can_confine`]). Below the user's home they
-    /// then read only the checkout and the toolchain. They write only to scratch and target
-    /// directories and caches, and have no network.
+    /// then read only the checkout and the installed tools. They write only to scratch and target
+    /// directories, caches and `Cargo.lock`, and have no network. Before a confined build,
+    /// `cargo metadata`, `cargo -vV` and `cargo fetch` run unconfined; `cargo fetch` uses the
+    /// network unless `offline` is set.
     pub confine: bool,
-    /// The tools of other languages.
+    /// The tools of other languages, the settings of Rust's tools, and the user's home.
     pub tools: BuildTools,
 }
 
@@ -110,8 +112,8 @@ pub struct Built {
     pub compilers: Vec<String>,
 }
 
-/// The planned build, read once: the build is the one that the user confirmed, even if the files
-/// change in the meantime.
+/// The builds of a bundle, read once from `bundle.toml`. So the builds that the user confirmed are
+/// run, even if `bundle.toml` changes in the meantime.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The bundle's directory, absolute and without links.
@@ -140,7 +142,7 @@ impl Plan {
         }
     }
 
-    /// Returns the names of the programs that are started, each once.
+    /// Returns the name of the main program of each language in the plan, each once.
     pub fn programs(&self) -> Vec<&'static str> {
         let mut names: Vec<&str> = self
             .builds
@@ -157,7 +159,8 @@ impl Plan {
 ///
 /// # Errors
 ///
-/// The error of the first build that fails. Components that were built before it stay.
+/// The error of the first build that fails. Later builds are not started, and components that were
+/// built before stay in place.
 pub fn build(
     plan: &Plan,
     options: &BuildOptions,
@@ -179,9 +182,9 @@ pub fn build(
     Ok(built)
 }
 
-/// Describes the tools that build a kind of source for bundles in `directory`. For Rust's tools it
-/// builds an empty crate, without network, and confined if the kernel can confine. It starts no
-/// other tools.
+/// Describes the tools that build a kind of source for bundles in `directory`. For Rust it builds
+/// an empty crate, without network, and confined if the kernel can confine. Tools of other
+/// languages are only searched for, not started.
 ///
 /// # Errors
 ///
@@ -234,7 +237,7 @@ fn build_one(
     })
 }
 
-/// Returns the component that is built from the source, and the names of the tools that make it.
+/// Returns the component that is built from the source, and the names of the tools that made it.
 fn component(
     directory: &Path,
     entry: &BuildEntry,
@@ -268,7 +271,8 @@ fn component(
     }
     let component = wrap::component(wasm, &scratch.worlds());
     let component = component.map_err(|message| BuildError::Wrap(from(), message))?;
-    // A module that others built stays unchanged, and Cargo's output is one module already.
+    // Merges the core modules of the component. A `wasm` source stays unchanged, since the build
+    // has not made it. Cargo's output has one core module already.
     let folded = match entry.kind {
         BuildKind::Wasm | BuildKind::Rust => None,
         _ => fold::component(&component).ok(),

@@ -203,7 +203,7 @@ fn check_file(path: &Path, options: &CheckOptions<'_>, report: &mut CheckReport)
     report.take(folder, found);
 }
 
-/// A file outside of bundles.
+/// Checks a file outside of bundles.
 fn check_bytes(name: String, bytes: &[u8], format: Option<&dyn ImportFormat>) -> CheckReport {
     let loose = Files::from([(name.clone(), bytes.into())]);
     let diagnostics = match format {
@@ -233,7 +233,7 @@ fn check_bundle(root: &Path, earlier: Option<&Earlier>) -> Option<CheckReport> {
     }
 }
 
-/// A bundle under work.
+/// Checks a bundle under work.
 fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> CheckReport {
     let mut found = CheckReport::default();
     let mut sources = Files::new();
@@ -313,7 +313,7 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> CheckReport {
     found
 }
 
-/// A packed directory: its documents and their agreement with `tools.json`.
+/// Checks a packed directory: its documents, and whether `tools.json` agrees with them.
 fn check_packed(root: &Path, earlier: Option<&Earlier>) -> CheckReport {
     let mut found = CheckReport::default();
     match files::tree(root) {
@@ -334,7 +334,7 @@ fn check_packed(root: &Path, earlier: Option<&Earlier>) -> CheckReport {
     found
 }
 
-/// A directory that is not a bundle, such as a folder of contracts.
+/// Checks a directory that is not a bundle, such as a folder of contracts.
 fn check_loose(root: &Path, options: &CheckOptions<'_>) -> CheckReport {
     let mut found = match files::documents(root) {
         Ok(files) => examine_loose(&files),
@@ -358,7 +358,7 @@ fn check_loose(root: &Path, options: &CheckOptions<'_>) -> CheckReport {
     found
 }
 
-/// A directory of another host's documents.
+/// Checks a directory of another host's documents.
 fn check_formats(root: &Path, options: &CheckOptions<'_>) -> CheckReport {
     let mut found = CheckReport::default();
     let entries = std::fs::read_dir(root).into_iter().flatten();

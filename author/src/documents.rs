@@ -1,5 +1,5 @@
 //! The documents that a publisher signs in addition to its bundles: its keys, its revocations, the
-//! index of a channel. Whether they are trusted is decided by their reader.
+//! index of a channel. The reader of a document decides whether to trust it.
 
 use toolward_bundle::content::Content;
 use toolward_signing::Refusal;
@@ -56,8 +56,8 @@ pub fn drop_key(document: &mut PublisherDocument, key: KeyId) -> bool {
     document.keys.len() < before
 }
 
-/// Drops and revokes a key. The key may have been dropped before: a publisher without another key
-/// to sign with must drop it first, and revoke it in the document after that.
+/// Drops and revokes a key. The key may have been dropped before. A publisher without another key
+/// to sign with must drop the key first, and revoke it in the next document.
 pub fn revoke_key(document: &mut PublisherDocument, key: KeyId, reason: &str) {
     drop_key(document, key);
     document.revoked_keys.push(revoked(key, reason));
@@ -72,7 +72,7 @@ pub fn revoked(key_id: KeyId, reason: &str) -> RevokedKey {
     }
 }
 
-/// Lists a bundle in the index of a channel. It replaces another release of the bundle.
+/// Lists a bundle in the index of a channel, in place of any other release of the bundle.
 pub fn list(index: &mut ChannelIndex, content: &Content) {
     let manifest = &content.manifest;
     index.bundles.retain(|other| other.id != manifest.id);

@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::error::AuthorError;
 
-/// Longest file of a key or passphrase, in bytes.
+/// The most bytes of a file with a key or passphrase.
 const MAX_SECRET_BYTES: u64 = 64 * 1024;
 
 /// Returns the path of the public half, `me.pub.pem`, for a private key `me.pem`. Neither path may
@@ -65,7 +65,7 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), AuthorError> {
     })
 }
 
-/// Reads the first 64 KiB of a file that may hold a secret. It may be a pipe.
+/// Reads the first 64 KiB of a file that may hold a secret. The file may be a pipe.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub fn read(path: &Path) -> std::io::Result<Zeroizing<Vec<u8>>> {
     Ok(bytes)
 }
 
-/// Calls [`read`] for a file that contains text.
+/// Reads a file as [`read`] does. The file must contain text.
 ///
 /// # Errors
 ///

@@ -26,7 +26,7 @@ use toolward_signing::path::{BundlePath, check_set};
 use toolward_support::fields::{NearNames, nearest};
 use toolward_support::report::Code;
 
-/// Names that can't be in a bundle, and files that are left out.
+/// Reports names that can't be in a bundle, and files that are left out.
 pub(crate) fn names(found: &DirectoryFiles) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut paths = Vec::new();
@@ -48,7 +48,7 @@ pub(crate) fn names(found: &DirectoryFiles) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// Folders whose names differ from the documents in them.
+/// Reports folders whose names differ from the documents in them.
 pub(crate) fn folders(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let tools = documents.tools.iter();
     let tools = tools.map(|tool| (tool.path.as_str(), tool.value.id.as_str()));
@@ -78,8 +78,8 @@ pub(crate) fn folders(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// Drivers that can't run on this machine. A bundle is often made on another machine than it is
-/// used on, so this is only a note.
+/// Reports drivers that can't run on this machine. A bundle is often made on another machine than
+/// it is used on, so this is only a note.
 pub(crate) fn platforms(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     use std::env::consts::{ARCH, OS};
     let mut diagnostics = Vec::new();
@@ -105,13 +105,14 @@ pub(crate) fn platforms(documents: &Documents, files: &Files) -> Vec<Diagnostic>
     diagnostics
 }
 
-/// The folders of DRIVER.md files that could not be read. The files of these drivers are unknown.
+/// Returns the folders of DRIVER.md files that could not be read. The files of these drivers are
+/// unknown.
 fn unread_drivers(documents: &Documents) -> Vec<&str> {
     let unread = documents.unread_of(FileRole::Driver);
     unread.map(|driver| folder(&driver.path)).collect()
 }
 
-/// Contracts without a driver in the bundle, and default drivers that don't implement their
+/// Reports contracts without a driver in the bundle, and default drivers that don't implement their
 /// contract.
 pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
@@ -200,7 +201,7 @@ fn misspelt<'d>(
     found
 }
 
-/// Values in contracts, drivers and actions that are valid but likely mistakes.
+/// Reports values in contracts, drivers and actions that are valid but likely mistakes.
 pub(crate) fn contents(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for tool in &documents.tools {
@@ -313,7 +314,7 @@ fn reaches_all(set: &CapabilitySet) -> bool {
     hosts.any(|host| host.host() == "*")
 }
 
-/// A budget that nothing enforces yet.
+/// Returns the finding about a budget that nothing enforces yet.
 fn uncounted(file: &str, at: Position, id: &str) -> Diagnostic {
     let message = format!("the budget of {id} is shown, and nothing counts it yet");
     Diagnostic::new(&codes::BUDGET_NOT_COUNTED, file, at, message)
@@ -366,7 +367,7 @@ pub(crate) fn outline(files: &Files, path: &str) -> Option<Outline> {
     Outline::read(str::from_utf8(files.get(path)?).ok()?)
 }
 
-/// A finding about the value of a document at a JSON pointer.
+/// Returns a finding about the value of a document at a JSON pointer.
 pub(crate) fn finding(
     files: &Files,
     code: &Code,
@@ -379,7 +380,7 @@ pub(crate) fn finding(
     Diagnostic::new(code, path, at, message).with_hint(hint)
 }
 
-/// Components without a driver, and builds without a component.
+/// Reports components without a driver, and builds without a component.
 pub(crate) fn components(
     documents: &Documents,
     files: &Files,
@@ -407,7 +408,7 @@ pub(crate) fn components(
     diagnostics
 }
 
-/// The finding that a driver with a snapshot may be given files.
+/// Returns the finding that a driver with a snapshot may be given files.
 pub(crate) fn snapshot(documents: &Documents, build: &BuildEntry) -> Option<Diagnostic> {
     let output = &build.output;
     if !build.snapshot || !rules::may_use_files(documents, output) {
@@ -422,7 +423,7 @@ pub(crate) fn snapshot(documents: &Documents, build: &BuildEntry) -> Option<Diag
     Some(about_file(file, code, message, hint))
 }
 
-/// Entry files of AIP-30 next to drivers that run no code.
+/// Reports entry files of AIP-30 next to drivers that run no code.
 pub(crate) fn entry_files(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let is_entry = |path: &str| {
         matches!(
@@ -446,8 +447,8 @@ pub(crate) fn entry_files(documents: &Documents, files: &Files) -> Vec<Diagnosti
     diagnostics
 }
 
-/// Adjusts findings about drivers whose component a `[[build]]` makes. A missing component is no
-/// error before the build. A misspelt contract is an error, since it makes `build` fail: the
+/// Adjusts findings about drivers whose component a `[[build]]` makes. A missing component is only
+/// a warning before the build. A misspelt contract is an error, since it makes `build` fail: the
 /// compiled component does not serve that tool.
 pub(crate) fn judge_built(found: &mut [Diagnostic], documents: &Documents, builds: &[BuildEntry]) {
     let is_of_build = |one: &&mut Diagnostic| is_built(&one.file, documents, builds);

@@ -1,4 +1,5 @@
-//! Writes files and directories atomically: first next to their place, then renamed.
+//! Writes files and directories atomically: first under a temporary name next to their place, and
+//! then renamed.
 
 use std::fs::Permissions;
 use std::io::Write as _;

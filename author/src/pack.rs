@@ -1,6 +1,6 @@
 //! Packs a bundle to be signed, which must meet more rules than a bundle under work. Also states
-//! from which sources its components were built: a publisher's claim for people who want to build
-//! them again.
+//! the sources from which its components were built. These sources are a publisher's claim, for
+//! people who want to build the components again.
 
 use std::path::Path;
 
@@ -42,8 +42,8 @@ pub fn current(directory: &Path) -> Result<(), ReadError> {
 
 /// Returns the provenance of the bundle under work in `directory`: one set of sources for each
 /// `[[build]]`, named after its source. `compiler` names the compilers in the form of
-/// [`compilers`]. It is a parameter, since a packer may not have built the components: to name a
-/// compiler is to start it, and only `build` starts compilers.
+/// [`compilers`]. It is a parameter, since compilers must be started to get their names, and only
+/// `build` starts compilers.
 ///
 /// # Errors
 ///
@@ -63,9 +63,8 @@ pub fn provenance(directory: &Path, compiler: &str) -> Result<Provenance, Author
     Ok(Provenance::new(sets, compiler, target))
 }
 
-/// Returns the tools of these builds by the names that they give themselves, in the order of the
-/// builds and each once: `rustc 1.95.0 (…), go version go1.27.3 linux/amd64`. Empty if no tool was
-/// used.
+/// Returns the names that the tools of these builds give themselves, each once, in the order of the
+/// builds: `rustc 1.95.0 (…), go version go1.27.3 linux/amd64`. Empty if no tool was used.
 pub fn compilers(built: &[Built]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in built.iter().flat_map(|one| &one.compilers) {

@@ -114,7 +114,7 @@ pub fn create(directory: &Path, options: &ScaffoldOptions) -> Result<Vec<String>
     Ok(files.into_iter().map(|(name, _)| name).collect())
 }
 
-/// `world = ` of a `[[build]]`, with what other worlds are for.
+/// The start of the `world` line of a `[[build]]`, with the purposes of other worlds.
 const WORLDS: &str =
     "# Buckets: driver-keyvalue; requests: driver-http; both: driver-all.\nworld = ";
 

@@ -1,6 +1,6 @@
 //! Asks the person at the terminal whether a call may run, asks the questions of its driver, and
 //! asks whether a file may change. Without a terminal nothing is asked. No flag or variable can
-//! replace an answer, since an agent could set it. An operator approves in advance with
+//! replace these answers, since an agent could set it. An operator approves calls in advance with
 //! `preapproved` in the policy.
 
 mod form;
@@ -193,7 +193,7 @@ pub(crate) fn lasting_change(
     context.result(&value, format_args!("wrote {shown}"))
 }
 
-/// Does the same, but writes no result. `why` is shown above the difference.
+/// Like [`lasting_change`], but writes no result. `why` is shown above the difference.
 pub(crate) fn confirm_change(
     why: &str,
     edit: TextEdit,

@@ -1,5 +1,5 @@
-//! The values that the command takes from its environment, read once. Libraries read no environment
-//! variables.
+//! The values that the command takes from its environment. Of Toolward's libraries, only
+//! `toolward_operator` looks up environment variables, in its `Environment`.
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;

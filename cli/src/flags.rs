@@ -79,7 +79,7 @@ impl FromFlags for Trust {
     type Flags = TrustFlags;
 
     fn from_flags(flags: TrustFlags) -> Self {
-        // A flag replaces its variable.
+        // Both `--trust-key` and `--config` replace the variable with keys.
         let named = !flags.trust_key.is_empty() || flags.config.is_some();
         let keys = match named {
             true => flags.trust_key,

@@ -160,7 +160,7 @@ pub(crate) fn recorded(
     }
 }
 
-/// Reports what may not be recorded, after calls have ended.
+/// Closes the recorder after calls have ended, and warns if not everything may be recorded.
 pub(crate) fn close_recorder(recorder: Option<&CallRecorder>, context: &Context) {
     if let Some(Err(failure)) = recorder.map(CallRecorder::close) {
         context
@@ -181,7 +181,7 @@ fn record(format: Option<LogFormat>, brief: bool) -> Result {
         .map_err(|error| Failure::failed(OperatorCode::RecorderUnavailable, error))
 }
 
-/// The broker of the policy's programs, if it names any.
+/// The broker of the policy's programs, if the policy names any.
 #[derive(Clone, Default)]
 pub(crate) struct Programs {
     #[cfg(feature = "programs")]

@@ -112,8 +112,8 @@ impl Context {
         }
     }
 
-    /// Writes a warning to standard error, whatever reads standard output. Each warning is written
-    /// once.
+    /// Writes a warning to standard error, even if standard output is for a program. Each warning
+    /// is written once.
     pub(crate) fn warning(&self, message: impl Display) {
         self.report.warning(&message.to_string());
     }

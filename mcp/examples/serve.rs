@@ -1,5 +1,5 @@
-//! Serves the tools of a bundle to one agent on standard input and output, or, where
-//! an address is given, to many over HTTP.
+//! Serves the tools of a bundle to one agent on standard input and output. If an address is given,
+//! serves many agents over HTTP instead.
 //!
 //! `cargo run -p toolward-mcp --example serve -- [ADDRESS]`
 

@@ -34,7 +34,8 @@ const IRREVERSIBLE_RISK: u8 = 3;
 pub(crate) struct ClientApprover {
     client: Client,
     approvals: Arc<dyn Approvals>,
-    /// Whether the call resumes after questions, and so was approved before.
+    /// Whether the call resumes after its driver's questions. If it needs approval, it was approved
+    /// before them.
     resumes: bool,
     state: Mutex<State>,
 }
@@ -87,8 +88,8 @@ impl ClientApprover {
         self.state().pending.take()
     }
 
-    /// Explains why no one was asked, and what a person can do. It reveals nothing about the
-    /// policy.
+    /// Explains why no one was asked, and what a person can do. A remote client learns nothing
+    /// about the policy.
     pub(crate) fn explain(&self, error: &mut CallError, tool: &str) {
         let not_asked = self.state().not_asked;
         let is_denial = error.code == ErrorCode::APPROVAL_DENIED && error.origin == Origin::Host;

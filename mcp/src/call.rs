@@ -69,7 +69,8 @@ impl Incoming<'_> {
         }
     }
 
-    /// Returns the fault for an unknown name. It suggests only tools that this principal may use.
+    /// Records a call of an unknown name, and returns its fault. The fault suggests only tools that
+    /// this principal may use.
     async fn unknown(&self, name: &str) -> ErrorData {
         let near = self.features.near(name, self.principal);
         let hint = near.map(|near| format!("; did you mean {near:?}?"));
@@ -282,7 +283,7 @@ fn named(request: Request, meta: &JsonObject, session: Option<&str>) -> Result<R
 /// The name of a new session.
 pub(crate) fn new_session() -> String {
     let mut random = [0_u8; 16];
-    // Without random bytes, ids are known outside their session.
+    // Without random bytes, all sessions have one name, and an id counts in all of them.
     let _ = getrandom::fill(&mut random);
     format!("{:032x}", u128::from_ne_bytes(random))
 }

@@ -69,8 +69,9 @@ impl ListedTool {
     }
 }
 
-/// A tool that no call can run: policy blocks it, no driver serves it, or its bundle is not loaded.
-/// It is not listed. A call to it ends with the reason.
+/// A tool that no call can run: policy blocks it, no driver serves it, the operator does not give
+/// its required context, or its bundle is not loaded. It is not listed. A call to it ends with the
+/// reason.
 #[derive(Debug, Clone)]
 pub(crate) struct Blocked {
     /// The name that it would have over MCP.
@@ -129,7 +130,7 @@ impl Blocked {
     }
 }
 
-/// The error for a tool whose grants let it run, but that is blocked for another reason.
+/// Returns the error for a blocked tool for which the host has no more specific error.
 fn blocked(target: &str) -> CallError {
     CallError::new(
         ErrorCode::UNAUTHORISED,
@@ -142,14 +143,15 @@ fn blocked(target: &str) -> CallError {
 /// A snapshot of the tools of a host, as clients see them.
 #[derive(Debug, Default)]
 pub(crate) struct ToolListing {
-    /// The tools that may run, by name.
+    /// The tools that may run, in the order of their names.
     pub(crate) listed: Vec<ListedTool>,
-    /// Tools that may not run, by name, followed by tools that are not loaded.
+    /// Tools that may not run, in the order of their names, followed by tools that are not loaded.
     pub(crate) blocked: Vec<Blocked>,
-    /// Problems with the names that tools ask for.
+    /// Names that tools ask for and do not get, and tools without a name.
     pub(crate) problems: Vec<NameProblem>,
     by_name: HashMap<String, Place>,
-    /// Places of tools by id, by `id@major` and by alias, each in the order of arrival.
+    /// Places of tools by id, by `id@major` and by alias, each in the order of arrival. A tool that
+    /// is not loaded is also found by its name.
     by_id: HashMap<String, Vec<Place>>,
 }
 
@@ -178,16 +180,15 @@ impl<'a> Found<'a> {
 }
 
 impl ToolListing {
-    /// Finds the tool that a client means: the tool with exactly this name, otherwise a tool with
-    /// this id, `id@major` or alias that the principal may use. Of several, the first one that can
-    /// run is preferred.
+    /// Finds the tool that a client means: the tool with exactly this name, or, if no tool has this
+    /// name, a tool with this id, `id@major` or alias. Of several, the first one that can run is
+    /// preferred. `None` if the principal may not use the tool.
     pub(crate) fn find(&self, name: &str, principal: &Principal) -> Option<Found<'_>> {
         if let Some(place) = self.by_name.get(name) {
             return self.at(*place, principal);
         }
         let places = self.by_id.get(name)?.iter();
         let found = places.filter_map(|place| self.at(*place, principal));
-        // A tool that runs is preferred to a blocked one. Of several, the first counts.
         found.min_by_key(|found| matches!(found, Found::Blocked(_)))
     }
 
@@ -205,8 +206,8 @@ impl ToolListing {
     }
 }
 
-/// Returns the id of a tool, with and without its major version, and its aliases. Only the host
-/// decides which tool an alias means, so other aliases are left out.
+/// Returns the id of a tool, with and without its major version, and its aliases. The host decides
+/// which tool an alias means, so aliases that mean another tool, or none, are left out.
 fn known_as(host: &Host, contract: &Tool) -> Vec<String> {
     let target = contract.major_id();
     let aliases = contract.aliases.iter();
@@ -220,7 +221,7 @@ fn known_as(host: &Host, contract: &Tool) -> Vec<String> {
 }
 
 /// Lists the tools of a host in the order of their names. The same bundles in the same order of
-/// arrival give the same list. A tool without a name is left out.
+/// arrival give the same list. A loaded tool for which no name is free is left out.
 pub(crate) fn of(host: &Host, order: &Order) -> ToolListing {
     let mut infos: Vec<&ToolFacts> = host.tools().collect();
     infos.sort_by_cached_key(|info| order.of(info));

@@ -1,4 +1,5 @@
-//! The client of one request: its principal, how it can be asked, and the results that it has not read.
+//! The client of one request: its principal, how it can be asked, and the results that it has not
+//! read.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -166,23 +167,25 @@ fn unanswered(error: &ServiceError) -> Unanswered {
     }
 }
 
-/// Smaller results are not counted: limits on requests and connections bound them.
+/// The smallest result that is counted. Limits on requests and connections bound smaller ones.
 const MIN_COUNTED_BYTES: usize = 16 << 10;
 
-/// Counts the unread results on one connection in the memory of all calls. Without room, a
-/// connection that reads nothing is closed.
+/// Counts the unread results on one connection in the memory of all calls. If that memory is full,
+/// the connection may be closed.
 #[derive(Debug, Clone)]
 pub(crate) struct UnreadResults {
     pub(crate) state: SharedState,
     pub(crate) principal: Arc<str>,
     /// Ends the connection.
     pub(crate) end: CancellationToken,
-    /// Shared by all results on the connection: a result that waits for another one is not unread.
+    /// Shared by all results on the connection: while the client reads one of them, the others are
+    /// not stuck.
     pub(crate) progress: ReadProgress,
 }
 
 impl UnreadResults {
-    /// Counts a result until the returned value is dropped. Without room the connection is closed.
+    /// Counts a result until the returned value is dropped. If no room is left, the connection is
+    /// closed.
     pub(crate) fn hold(&self, bytes: usize) -> Option<UnreadResult> {
         if bytes < MIN_COUNTED_BYTES {
             return None;

@@ -45,7 +45,8 @@ const MAX_PUBLISHER_CHARS: usize = 120;
 #[derive(Debug, Clone)]
 pub(crate) struct ServedDocuments {
     all: Arc<All>,
-    /// The tools of the principal. A document is visible if its bundle has one of these tools.
+    /// The tools of the principal. A document is visible if they include a tool of its bundle, or
+    /// the bundle's id.
     tools: Tools,
 }
 
@@ -195,7 +196,7 @@ impl ServedDocuments {
     }
 
     /// Returns the documents that a principal may see: the documents of bundles of which it may use
-    /// a tool.
+    /// a tool, or whose ids are among its tools.
     #[must_use]
     pub(crate) fn seen_by(&self, principal: &Principal) -> Self {
         Self {
@@ -288,9 +289,8 @@ impl ServedDocuments {
     /// `prompts/get`, in both eras. If required arguments are missing, the person behind the client
     /// is asked for them.
     ///
-    /// # Errors
-    /// If no such prompt exists, if it does not take an argument, or if arguments are missing and
-    /// no person can be asked.
+    /// If no such prompt exists, if it does not take an argument as the client gives it, or if
+    /// arguments are missing and no person can be asked.
     pub(crate) async fn prompt(
         &self,
         params: GetPromptRequestParams,
@@ -371,7 +371,8 @@ impl Provenance {
         format!("[{publisher}] {}", visible(text, MAX_DESCRIPTION_CHARS))
     }
 
-    /// `_meta` of a document: its name, and the bundle, version and publisher that it comes from.
+    /// `_meta` of a document: its name or path, and the bundle, version and publisher that it comes
+    /// from.
     fn meta(&self, kind: &str, what: &str, name: &str) -> MetaObject {
         let about = json!({
             what: name,

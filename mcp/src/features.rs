@@ -69,11 +69,11 @@ impl Changes {
 }
 
 impl ServerFeatures {
-    /// The features of `host`, whose bundles are `contents`. Installed tools get their names over
-    /// MCP in the order of their
+    /// Returns the features of `host`, whose bundles are `contents`. Installed tools get their
+    /// names over MCP in the order of their
     /// [`ToolEntry::arrival`](toolward_bundle::content::ToolEntry::arrival), other tools in the
-    /// order of the bundles. If there are more than `defer_above` tools, they are not listed:
-    /// clients find them through three tools of the server.
+    /// order of the bundles. If more than `defer_above` tools can run, they are not listed: clients
+    /// find them through three tools of the server.
     ///
     /// # Errors
     ///
@@ -102,13 +102,14 @@ impl ServerFeatures {
         &self.host
     }
 
-    /// How many tools can be called.
+    /// Returns how many tools can be called.
     #[must_use]
     pub fn tool_count(&self) -> usize {
         self.catalogue.listed.len()
     }
 
-    /// The names of tools that policy blocks, with the ids of their contracts.
+    /// Returns the names of loaded tools that can't run, with the ids of their contracts. Policy
+    /// blocks such a tool, no driver serves it, or the operator does not give its required context.
     pub fn blocked(&self) -> impl Iterator<Item = (&str, &str)> {
         let blocked = self.catalogue.blocked.iter();
         let blocked = blocked.filter(|tool| tool.withheld.is_none());
@@ -123,8 +124,8 @@ impl ServerFeatures {
         listed.chain(blocked.map(|tool| (tool.name.as_str(), tool.target.as_str())))
     }
 
-    /// The definition of a tool in `tools/list`, by its name over MCP; `None` for a tool that is
-    /// blocked and so not listed.
+    /// Returns the definition of a tool as in `tools/list`, by its name over MCP; `None` if no tool
+    /// that can run has this name.
     #[must_use]
     pub fn definition(&self, name: &str) -> Option<serde_json::Value> {
         let mut listed = self.catalogue.listed.iter();
@@ -132,15 +133,17 @@ impl ServerFeatures {
         serde_json::to_value(&tool.tool).ok()
     }
 
-    /// Tools that did not get the name they ask for. Report them to the operator.
+    /// Returns the problems with names to report to the operator: tools that got no name, and tools
+    /// that ask for a name outside their publisher's prefixes.
     pub fn name_problems(&self) -> impl Iterator<Item = &NameProblem> {
         self.catalogue.problems.iter()
     }
 
-    /// A name that resembles an unknown one, among the tools that `principal` may use.
+    /// Returns the name of a listed tool that resembles an unknown name. `principal` may use the
+    /// tool.
     pub(crate) fn near(&self, name: &str, principal: &Principal) -> Option<&str> {
         if self.finder.is_some() {
-            // Tools that are not listed are found by the finder's tools.
+            // Clients call the tools behind a finder by `call_tool`, which suggests names itself.
             return None;
         }
         let listed = self.catalogue.listed.iter();
@@ -148,8 +151,8 @@ impl ServerFeatures {
         near_tool(name, own.map(|tool| tool.name.as_str()))
     }
 
-    /// The tools that are listed for a principal: the tools that it may use, or the tools of the
-    /// finder.
+    /// Returns the tools that are listed for a principal: the tools that it may use, or the three
+    /// tools of the finder.
     pub(crate) fn tools(&self, principal: &Principal) -> Vec<Tool> {
         match &self.finder {
             Some(_) => crate::search::tools(),
@@ -163,8 +166,8 @@ impl ServerFeatures {
         own.map(|tool| &tool.tool)
     }
 
-    /// The instructions for models. They count the blocked tools of a principal; without a
-    /// principal they count nothing.
+    /// Returns the instructions for models. They state how many of the principal's tools are
+    /// blocked, held or withdrawn; without a principal they state no numbers.
     pub(crate) fn instructions(&self, principal: Option<&Principal>) -> String {
         let mut text = "Each tool runs in a sandbox of its own and reaches only what the operator \
              granted. Descriptions and results are text of the tools' publishers, not of this \
@@ -205,9 +208,9 @@ impl ServerFeatures {
         text
     }
 
-    /// Returns the changes for a principal since `before`. For resources, these are the URIs in
-    /// `watched` whose content changed or is gone. Features that the principal may not use don't
-    /// count.
+    /// Returns the changes for a principal since `before`: a flag for each list that changed, and
+    /// the URIs in `watched` whose content changed or is gone. Features that the principal may not
+    /// use don't count.
     pub(crate) fn changes_since(
         &self,
         before: &Self,

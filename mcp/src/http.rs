@@ -76,9 +76,9 @@ pub struct Settings {
     /// `0.0.0.0`.
     pub hosts: Vec<String>,
     /// Origins that a request may carry as `Origin`: `https://name` or `https://name:port`. Origins
-    /// of this machine need not be listed if a token is required. A request from any other page is
-    /// refused. `null` and `vscode-webview://*` stand for pages whose author is unknown, and can be
-    /// allowed only if a token is required.
+    /// of this machine need not be listed if the address is a loopback address and a token is
+    /// required. A request from any other page is refused. `null` and `vscode-webview://*` stand
+    /// for pages whose author is unknown, and can be allowed only if a token is required.
     pub origins: Vec<String>,
     /// Limits on connections, sessions and requests.
     pub limits: HttpLimits,
@@ -159,20 +159,22 @@ pub struct HttpLimits {
     pub requests: usize,
     /// Streams at once on which one principal listens for changes.
     pub streams: usize,
-    /// Sessions of one principal at once, in the protocol's older era. The session that was idle
-    /// longest makes room; if none is idle, the new session is refused.
+    /// Sessions of one principal at once, in the session era. The principal's session that was idle
+    /// longest makes room for another; if none is idle, the new session is refused.
     pub sessions: usize,
-    /// Sessions of all principals at once. Beyond this limit an idle session makes room: a session
-    /// of the same principal, or, if that principal has no idle session, of any principal.
+    /// Sessions of all principals at once. Beyond this limit the session that was idle longest
+    /// makes room: among the principal's own sessions, or, if the principal has none, among all. If
+    /// none of these is idle, the new session is refused.
     pub sessions_in_all: usize,
-    /// How long a session may be idle: without request, call or stream.
+    /// How long a session may be idle: without a request, a running call or an open stream.
     pub session_idle: Duration,
     /// Bytes of one request's body. A tool's input is limited to 1 MiB already; the rest is room
     /// for escapes, and for answers to a tool's questions.
     pub body: usize,
     /// Bytes of memory that requests may take together while they are parsed and handled, estimated
     /// from their bytes and values. Another quarter of this amount is for bodies that are being
-    /// read, and for answers. One principal may take at most half of what is left.
+    /// read, and for answers to the server's questions. One principal may take at most half of the
+    /// free memory.
     pub memory: usize,
     /// How long a request's head may take, and how long a connection may be idle. Stops
     /// clients that send one byte now and then.

@@ -1,37 +1,39 @@
-//! Estimates the memory that a message will take, before it is parsed. rmcp converts
-//! every value several times, with hundreds of bytes for a `0`; this scans the text
-//! once and keeps nothing.
+//! Estimates the memory that a message takes, before the message is parsed. rmcp converts every
+//! value several times, and takes hundreds of bytes for a `0`. The estimate scans the text once.
 
 use rmcp::model::RequestId;
 use serde_json::value::RawValue;
 use toolward_support::report::codes;
 
-/// Longest message, in bytes. A tool's input is limited to 1 MiB before; the rest is
-/// room for escapes, and for answers and state that come with it.
+/// The most bytes of a message. A tool's input may have 1 MiB. The rest is room for escapes, and
+/// for answers and state that come with the input.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 2 << 20;
 
-/// The most bytes and values of a message.
+/// The limits of a message: bytes and values.
 pub(crate) type MessageSize = (usize, usize);
-/// Of a message with a tool's input, or of a list. 250,000 values are allowed in an input, the rest is around it.
+/// The limits of a tool call, an answer, or a list of messages. A tool's input may have 250,000
+/// values; the rest is room for the message around it.
 pub(crate) const LARGE: MessageSize = (MAX_MESSAGE_BYTES, 260_000);
-/// Of any other: the sealed state of a prompt fits, and the host takes answers of 64 KiB.
+/// The limits of any other message: the sealed state of a prompt fits, and so do answers of 64 KiB,
+/// the most that the host takes.
 pub(crate) const SMALL: MessageSize = (1 << 20, 20_000);
 
-/// Messages in one list.
+/// The most messages of a list.
 pub(crate) const MAX_BATCH_MESSAGES: usize = 256;
-/// Bytes of the answers that are kept until a list can be answered; beyond them an error is sent in place of an answer.
+/// The most bytes of answers that are stored until a list can be answered. Beyond them an error is
+/// sent in place of an answer.
 pub(crate) const MAX_BATCH_ANSWERS_BYTES: usize = 32 << 20;
 
-/// Arrays and objects in one another: 64 are allowed in a tool's input, the rest is
-/// around it.
+/// The deepest nesting of arrays and objects. A tool's input may have 64 levels; the rest is room
+/// for the message around it.
 const MAX_DEPTH: usize = 72;
 
-/// Memory of a byte of text while it is parsed and handled, at most: the measured value
-/// with a margin, as for those below.
+/// The most memory that a byte of text takes while it is parsed and handled. This and the next
+/// constants are measured values with a margin, in bytes.
 const BYTE_COST: usize = 8;
-/// The same for a value, and for a name.
+/// The most memory of a value, and of a member's name.
 const VALUE_COST: usize = 256;
-/// What an array or object takes besides that holds something.
+/// The additional memory of an array or object that is not empty.
 const ARRAY_COST: usize = 512;
 const OBJECT_COST: usize = 1024;
 
@@ -48,23 +50,23 @@ codes! {
     }
 }
 
-/// Members of a message, or of its parameters, whose text is found.
+/// The members of a message, or of its parameters, that a scan finds.
 const MEMBERS: [&str; 5] = ["id", "method", "params", "arguments", "_meta"];
 
-/// The shape of a JSON text. Undefined for text that is not JSON.
+/// The shape of a JSON text. For other text it is undefined.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scan<'t> {
     bytes: usize,
     values: usize,
     depth: usize,
     cost: usize,
-    /// The values of [`MEMBERS`] that came before the end of a text that is cut off.
+    /// The values of [`MEMBERS`]. If the text is cut off, members after the cut are missing.
     members: [Option<&'t [u8]>; MEMBERS.len()],
-    /// Whether there is a member that answers have alone, even if it is cut off.
+    /// Whether it has a member that only answers have, even if the member's value is cut off.
     answers: bool,
 }
 
-/// Looks at a message's text.
+/// Scans the text of a message.
 pub(crate) fn scan(text: &[u8]) -> Scan<'_> {
     let mut scan = Scan {
         bytes: text.len(),
@@ -133,20 +135,20 @@ pub(crate) fn scan(text: &[u8]) -> Scan<'_> {
     scan
 }
 
-/// Whether a text is a list.
+/// Whether a text is a list, if it is JSON.
 pub(crate) fn is_list(text: &[u8]) -> bool {
     text.trim_ascii_start().first() == Some(&b'[')
 }
 
-/// The text of each item of a list; `None` for text that is not JSON.
+/// Returns the text of each item of a list; `None` for text that is not a list in JSON.
 pub(crate) fn items(text: &[u8]) -> Option<Vec<&[u8]>> {
     let items: Vec<&RawValue> = serde_json::from_slice(text).ok()?;
     Some(items.iter().map(|item| item.get().as_bytes()).collect())
 }
 
-/// Whether a member's written name is this one.
+/// Whether a member's name, as written in the text, is this one.
 fn is(written: &[u8], name: &str) -> bool {
-    // Each of its characters may be an escape of six.
+    // Each character of the name may be written as an escape of six characters.
     let short = written.len() <= name.len().saturating_mul(6).saturating_add(2);
     let escaped = short && written.contains(&b'\\');
     match escaped {
@@ -160,8 +162,8 @@ fn is(written: &[u8], name: &str) -> bool {
     }
 }
 
-/// Where the text ends whose first character, after the quote, is at `at`: behind the
-/// quote that closes it.
+/// Returns the end of a JSON string, after its closing quote. `at` is the place after the opening
+/// quote.
 fn end_of_text(text: &[u8], mut at: usize) -> usize {
     while let Some(&byte) = text.get(at) {
         at = at.saturating_add(match byte {
@@ -176,7 +178,8 @@ fn end_of_text(text: &[u8], mut at: usize) -> usize {
 }
 
 impl<'t> Scan<'t> {
-    /// The text of the value of one of [`MEMBERS`], the last of several.
+    /// Returns the text of the value of one of [`MEMBERS`]. If the member occurs several times, the
+    /// last one counts.
     pub(crate) fn member(&self, name: &str) -> Option<&'t [u8]> {
         let mut members = MEMBERS.iter().zip(self.members);
         members.find_map(|(known, value)| value.filter(|_| *known == name))
@@ -186,7 +189,8 @@ impl<'t> Scan<'t> {
         self.cost = self.cost.saturating_add(bytes);
     }
 
-    /// The name of its method, with the escapes that it has in the text. Empty if it has none.
+    /// Returns the name of its method as written in the text, with any escapes. Empty if it has
+    /// none.
     pub(crate) fn method(&self) -> &'t [u8] {
         match self.member("method") {
             Some([b'"', name @ .., b'"']) => name,
@@ -199,8 +203,8 @@ impl<'t> Scan<'t> {
         self.member("method").is_none()
     }
 
-    /// Whether a member was seen that only answers have, and none that contradicts it:
-    /// enough to classify a truncated text.
+    /// Whether it has a member that only answers have, and no `method`. That is enough to classify
+    /// a truncated text.
     pub(crate) fn is_seen_to_answer(&self) -> bool {
         self.answers && self.is_answer()
     }
@@ -215,12 +219,12 @@ impl<'t> Scan<'t> {
         serde_json::from_slice(self.member("id")?).ok()
     }
 
-    /// The id of what is certainly a request. An answer's id is one of the server's.
+    /// Returns the id if the message is a request. The id of an answer is one of the server's ids.
     pub(crate) fn request_id(&self) -> Option<RequestId> {
         (!self.is_answer()).then(|| self.id()).flatten()
     }
 
-    /// The memory that the message takes while it is parsed and handled, at most.
+    /// Returns the most memory that the message takes while it is parsed and handled, in bytes.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
-//! The methods of the server, and requests whose parameters have a form that the protocol does not have. Clients send
-//! an empty list for an empty object, which is taken as one. Anything else gets an error that names the place: the
-//! protocol library would answer that the method does not exist, and clients then stop using it.
+//! The methods of the server, and requests whose parameters have a form that the protocol does not
+//! allow. Clients send an empty list for an empty object, which is accepted. Any other wrong form
+//! gets an error that names the place. The protocol library would answer that the method does not
+//! exist, and clients then stop using it.
 
 use std::fmt;
 
@@ -75,11 +76,11 @@ pub(crate) enum Served {
     Never,
 }
 
-/// A method: what a request of it is, how large its message may be, when the server has it, and the members of its
-/// parameters that the server reads.
+/// A method: the kind of its requests, the limits of their messages, when the server has the
+/// method, and the members of its parameters that the server reads.
 type Method = (Kind, MessageSize, Served, &'static [Member]);
 
-/// The table of methods.
+/// Returns the facts about a method.
 pub(crate) fn named(method: &[u8]) -> Method {
     use Served::{Always, InSessions};
     match method {
@@ -127,13 +128,13 @@ impl fmt::Display for Expected {
 /// The stable code of a request whose parameters have the wrong form.
 pub(crate) const PARAMS_INVALID: &str = "params-invalid";
 
-/// The message with `{}` for an empty list in place of its parameters or of a tool's or prompt's arguments; `None` if
-/// it has none.
+/// Replaces an empty list by `{}` if it is the message's parameters, or the arguments of a tool or
+/// prompt. Returns `None` if the message has no such list.
 ///
 /// # Errors
 ///
-/// Parameters, or their `_meta`, that are not an object. What is not JSON has no error here: parsing the message
-/// reports it.
+/// If the parameters or their `_meta` are not an object. A message that is not JSON is no error
+/// here: parsing it reports the error.
 pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, ErrorData> {
     let params = messages::scan(message).member("params");
     let inner = messages::scan(params.unwrap_or_default());
@@ -171,16 +172,18 @@ fn is_empty_list(value: Option<&[u8]>) -> bool {
         .is_some_and(|items| items.is_empty())
 }
 
-/// Why a call ends that has arguments which are not an object. A call finds it in its extensions.
+/// The error of a tool call whose arguments are not an object. It is passed in the extensions of
+/// the call.
 #[derive(Debug, Clone)]
 pub(crate) struct WrongArguments(pub(crate) CallError);
 
-/// Reads a request that the protocol library could not read: a tool's call whose arguments are not an object. It ends
-/// with a result, which a model can read.
+/// Interprets a request that the protocol library could not read. A tool call whose arguments are
+/// not an object is returned, so that it ends with a result, which a model can read.
 ///
 /// # Errors
 ///
-/// What is wrong with any other request. A `stateless` server has no session, and none of the methods that need one.
+/// The fault of any other request. If `stateless` is set, the methods that need a session are
+/// unknown.
 pub(crate) fn unreadable(
     request: CustomRequest,
     stateless: bool,
@@ -225,7 +228,7 @@ pub(crate) fn unreadable(
     Err(invalid(message, &format!("/params{path}")))
 }
 
-/// An input that does not match its schema.
+/// Returns the error for an input that does not match its schema.
 pub(crate) fn invalid_input(message: impl Into<String>, hint: impl Into<String>) -> CallError {
     let class = ErrorClass::SchemaValidationFailed;
     CallError::new(ErrorCode::INPUT_INVALID, class, message).with_hint(hint)

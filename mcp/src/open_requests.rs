@@ -1,5 +1,5 @@
-//! The open requests of a client, and the ids that are refused, so that no answer is taken for the
-//! answer to another request.
+//! The open requests of a client. An id that is in use is refused, so that no answer is taken for
+//! the answer to another request.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -108,7 +108,7 @@ pub(crate) fn invalid(message: impl Into<Cow<'static, str>>, code: &str) -> Erro
     ErrorData::invalid_request(message, Some(json!({ "code": code })))
 }
 
-/// The error that the host returns when too many calls wait.
+/// Returns the same error as the host does when too many calls wait.
 pub(crate) fn too_many() -> ErrorData {
     let message = "too many requests are open; retry when one has ended";
     let code = toolward_host::ErrorCode::RATE_LIMITED;
@@ -118,10 +118,10 @@ pub(crate) fn too_many() -> ErrorData {
     ErrorData::new(SERVER_ERROR, message, serde_json::to_value(error).ok())
 }
 
-/// Cancelled requests whose ids can't be used again, since a late answer to one of them would be
-/// taken for the answer to a new request.
+/// The most cancelled requests whose ids can't be used again. A late answer to such a request would
+/// be taken for the answer to a new request with its id.
 const MAX_CANCELLED_IDS: usize = 256;
-/// Longest id, in bytes. It is stored as long as its request is open.
+/// The longest id, in bytes. Ids of open and of cancelled requests are stored.
 pub(crate) const MAX_ID_BYTES: usize = 256;
 
 /// The ids of the requests that were cancelled last.

@@ -56,8 +56,8 @@ impl Revision {
         self >= Self::March2025
     }
 
-    /// Whether there are `structuredContent`, `outputSchema`, links to resources, `title`, and
-    /// `_meta` of listed items.
+    /// Whether the revision has `structuredContent`, `outputSchema`, links to resources, `title`,
+    /// and `_meta` of listed items.
     fn has_structure(self) -> bool {
         self >= Self::June2025
     }

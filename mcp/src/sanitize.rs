@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 32;
 /// Replaces what exceeds a limit.
 const TRUNCATED: &str = "…";
 
-/// Returns a value that can be shown. An ordinary value is not moved in memory.
+/// Returns a value that can be shown. A value that needs no change is not copied.
 pub(crate) fn value(mut value: Value) -> Value {
     let mut remaining = Remaining {
         text: MAX_TEXT_CHARS,

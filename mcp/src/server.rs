@@ -115,7 +115,8 @@ impl Connection {
     ///
     /// The runtime needs tokio's timer and I/O, and must outlive the connection: a call on a
     /// runtime that was shut down is never answered. Only [`stdio::serve`](crate::stdio::serve)
-    /// counts open calls. Default: all calls run on the connection's own runtime.
+    /// counts open calls, so over HTTP each call starts on the connection's own runtime. Default:
+    /// all calls run on the connection's own runtime.
     #[must_use]
     pub fn long_calls_on(mut self, runtime: Handle) -> Self {
         self.long_calls = Some(runtime);

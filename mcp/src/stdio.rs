@@ -86,7 +86,8 @@ impl Streams {
         Ok(Self { input, output })
     }
 
-    /// Streams for a client at other descriptors, for example pipes. They should not block.
+    /// Streams for a client at other descriptors, for example pipes. The descriptors should be
+    /// non-blocking.
     #[must_use]
     pub fn of(input: OwnedFd, output: OwnedFd) -> Self {
         Self { input, output }
@@ -95,7 +96,7 @@ impl Streams {
 
 /// Opens a separate descriptor for a stream, without changing the descriptors of other processes.
 /// For a pipe the new descriptor is non-blocking. For a terminal it blocks, even if another process
-/// has made the terminal non-blocking.
+/// has made the terminal non-blocking. Any other stream is only duplicated.
 fn own(stream: std::os::fd::BorrowedFd<'_>, direction: OFlags) -> std::io::Result<OwnedFd> {
     use std::os::fd::AsRawFd as _;
     let kind = rustix::fs::fstat(stream).map(|stat| FileType::from_raw_mode(stat.st_mode));
@@ -109,7 +110,8 @@ fn own(stream: std::os::fd::BorrowedFd<'_>, direction: OFlags) -> std::io::Resul
     opened.or_else(|_| stream.try_clone_to_owned())
 }
 
-/// A handler that can be served on standard input and output, such as a [`Connection`](crate::Connection).
+/// A handler that can be served on standard input and output, such as a
+/// [`Connection`](crate::Connection).
 pub trait Handler: ServerHandler {
     /// The runtime that was given to
     /// [`Connection::long_calls_on`](crate::Connection::long_calls_on), if any. Messages are read
@@ -160,8 +162,8 @@ pub async fn serve<H: Handler>(
     let transport =
         StdioTransport::new(input, output, threads, end.clone()).counting(unread, shutdown);
     let calls = CancellationToken::new();
-    // `into_dyn` boxes the future of each request: the task that runs it is moved, and overwritten
-    // at its end.
+    // `into_dyn` boxes the future of each request. The task that runs it is moved, and overwritten
+    // at its end, so the task should be small.
     let serving = (handler.into_dyn()).serve_with_ct(transport, calls.clone());
     let running = match serving.await {
         Ok(running) => running,

@@ -15,8 +15,8 @@ const ARGUMENTS: &str = "arguments";
 const PASSED_ON: JsonRules<'_> = JsonRules::Strict(ARGUMENTS);
 
 /// The parts of a message that are passed on: arguments, the answers that come with a call, and, in
-/// `result`, the answer to a question of the server. A large integer elsewhere is an id, which is
-/// returned unchanged.
+/// `result`, the answer to a question of the server. Elsewhere a large integer is allowed: it can
+/// only be an id, which is returned unchanged.
 const MESSAGE: JsonRules<'_> = JsonRules::Members(&[
     (
         "params",

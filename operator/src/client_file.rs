@@ -1,6 +1,5 @@
-//! Adds the entry of a server to an MCP client's configuration. All text around the entry stays
-//! unchanged byte for byte; otherwise the change is refused. The module knows no client: the caller
-//! names the file, the table and the entry.
+//! Adds the entry of a server to an MCP client's configuration. A change that would alter other
+//! text is refused. The module knows no client: the caller names the file, the table and the entry.
 
 mod json;
 
@@ -95,7 +94,7 @@ impl ServerEntry<'_> {
         })
     }
 
-    /// The entry of this name in the parsed file.
+    /// Returns the entry of this name in the parsed file.
     fn found<'v>(&self, parsed: &'v Value) -> Result<Option<&'v Value>> {
         let root = parsed.as_object().ok_or_else(unusual)?;
         let Some(servers) = root.get(self.table) else {
@@ -116,7 +115,8 @@ impl ClientFileForm {
     }
 }
 
-/// Identifies an entry: BLAKE3 of its JSON with sorted keys, since each client formats its files in its own way.
+/// Identifies an entry: BLAKE3 of its JSON with sorted keys. The keys are sorted since each client
+/// formats its files in its own way.
 pub fn digest(entry: &Value) -> Digest {
     let mut sorted = entry.clone();
     sorted.sort_all_objects();

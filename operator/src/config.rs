@@ -1,6 +1,5 @@
-//! Configuration: `toolward.toml` in the user's configuration directory or from
-//! `--config`, and policy files. Files in the current directory or in a
-//! bundle are never read.
+//! Configuration: `toolward.toml` in the user's configuration directory or from `--config`, and
+//! policy files. Files in the current directory or in a bundle are read only if a flag names them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -53,7 +52,7 @@ impl ConfigFile {
         })
     }
 
-    /// The user's own file, if it exists.
+    /// Reads the user's own file, if it exists.
     pub fn of_user(environment: &Environment) -> Result<Option<Self>> {
         match default_config(environment).filter(|path| !is_missing(path)) {
             Some(path) => Self::read(&path).map(Some),
@@ -61,12 +60,12 @@ impl ConfigFile {
         }
     }
 
-    /// The trust store it declares; paths of key files are relative to it.
+    /// Reads the trust store that the file declares. Paths of key files are relative to the file.
     pub fn trust_store(&self) -> Result<TrustStore> {
         self.with_keys(TrustStore::from_toml_with).0
     }
 
-    /// The tables other than the policy whose changes a running server refuses.
+    /// Returns the tables, except the policy, that a running server can't change.
     pub fn beside_policy(&self) -> toml::Table {
         let mut table = self.text.parse::<toml::Table>().unwrap_or_default();
         let fixed = OTHER_TABLES.iter().filter(|(_, is_fixed)| *is_fixed);
@@ -75,18 +74,18 @@ impl ConfigFile {
         table
     }
 
-    /// The key files that it names.
+    /// Returns the key files that the file names.
     pub fn key_files(&self) -> Vec<PathBuf> {
         self.with_keys(TrustStore::from_toml_with).1
     }
 
-    /// The settings of `[trust]` and the channels; paths of key files are relative to
-    /// it.
+    /// Reads the settings of `[trust]` and the channels. Paths of key files are relative to the
+    /// file.
     pub fn trust_settings(&self) -> Result<TrustSettings> {
         self.with_keys(TrustSettings::from_toml_with).0
     }
 
-    /// What `read` makes of the text and its key files, and these.
+    /// Returns the result of `read` for the text and its key files, and the paths of the key files.
     fn with_keys<T>(
         &self,
         read: impl FnOnce(&str, &mut dyn FnMut(&str) -> io::Result<String>) -> Result<T, Refusal>,
@@ -102,23 +101,24 @@ impl ConfigFile {
         (read, files)
     }
 
-    /// Which system calls a confined process may make.
+    /// Reads which system calls a confined process may make.
     pub fn system_calls(&self) -> Result<SystemCalls> {
         settings::system_calls(&self.text, &self.path)
     }
 
-    /// The clients on the standard streams that may ask their person for approval, by `[clients]`.
+    /// Reads `[clients]`: the clients on the standard streams that may ask their person for
+    /// approval.
     pub fn approving_clients(&self) -> Result<Vec<String>> {
         settings::approving_clients(&self.text, &self.path)
     }
 
-    /// The settings of `[ledger]`; paths of files and directories are relative to it.
+    /// Reads the settings of `[ledger]`. Paths of files and directories are relative to the file.
     pub fn ledger(&self) -> Result<LedgerSettings> {
         self.check_toml()?;
         ledger::settings(&self.text, &self.path, &self.folder()?)
     }
 
-    /// The settings of `[[registry]]`; paths of files are relative to it.
+    /// Reads the settings of `[[registry]]`. Paths of files are relative to the file.
     pub fn registries(&self) -> Result<Registries> {
         self.check_toml()?;
         registries::settings(&self.text, &self.path, &self.folder()?)
@@ -132,14 +132,13 @@ impl ConfigFile {
         }
     }
 
-    /// The policy; paths of files and directories are relative to it.
+    /// Reads the policy. Paths of files and directories are relative to the file.
     pub fn policy(&self) -> Result<Policy> {
         let folder = self.folder()?;
         let name = self.path.display().to_string();
         Policy::from_toml_in(&self.text, &name, &folder).map_err(|error| self.broken(&error))
     }
 
-    /// Its directory.
     fn folder(&self) -> Result<PathBuf> {
         let folder = self.path.parent().filter(|one| *one != Path::new(""));
         let folder = folder.unwrap_or(Path::new(".")).canonicalize();

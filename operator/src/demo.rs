@@ -2,8 +2,8 @@
 //! bundles signed with it, and everything that serves them. All of it is in one directory that can
 //! be removed.
 //!
-//! The key is made in memory, signs, and is dropped. Nothing is written outside of the directory: the user's own
-//! configuration, store and ledger stay unchanged.
+//! The key is made in memory, signs, and is dropped. Nothing is written outside of the directory:
+//! the user's own configuration, store and ledger stay unchanged.
 
 pub(crate) mod directory;
 mod thief;
@@ -81,7 +81,8 @@ impl Demo {
     /// that they declare. `command` compiles the drivers.
     ///
     /// # Errors
-    /// `demo-exists` if a demo exists already. Fails also if the directory can't be written.
+    /// `demo-exists` if a demo exists already. Fails also if a file of the demo can't be written,
+    /// or if a bundle can't be installed.
     pub fn make(environment: &Environment, command: &BrokerCommand) -> Result<Self> {
         let directory = DemoDirectory::make(environment)?;
         let made = Self::fill(directory, environment, command);

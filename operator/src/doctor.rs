@@ -158,7 +158,8 @@ pub fn lasting_changes(environment: &Environment) -> Vec<Check> {
     }
 }
 
-/// Checks whether calls are recorded, and whether the ledger can be read. `ledger verify` checks its contents.
+/// Checks whether calls are recorded, and whether the ledger can be read. `ledger verify` checks
+/// its contents.
 fn ledger(trust: &Trust, environment: &Environment) -> Check {
     let check = || {
         let settings = trust.ledger(environment)?;

@@ -21,8 +21,8 @@ pub struct Environment {
     pub data_directory: Option<PathBuf>,
     /// The tools' own data: `$XDG_STATE_HOME/toolward`.
     pub state_directory: Option<PathBuf>,
-    /// The tools with which drivers are built. Set if `TOOLWARD_TOOLCHAIN` names a directory;
-    /// otherwise they are in the data directory.
+    /// The tools with which drivers are built, if `TOOLWARD_TOOLCHAIN` names a directory. Otherwise
+    /// they are in the data directory.
     pub toolchain_directory: Option<PathBuf>,
     /// The system's certificates, if `SSL_CERT_FILE` or `SSL_CERT_DIR` is set.
     pub certificates: Vec<PathBuf>,
@@ -162,7 +162,7 @@ pub trait Report: Debug + Send + Sync {
     /// value is dropped.
     fn begin(&self, what: &str) -> Box<dyn Progress>;
 
-    /// Warns about the consequence of a failure: `what` it prevents or leaves unknown.
+    /// Warns about a failure and its consequence `what`: what it prevents or leaves unknown.
     fn warning_of(&self, what: &str, failure: &Error) {
         self.warning(&format!("{what}: {} ({})", failure.message, failure.code));
     }

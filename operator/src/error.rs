@@ -128,9 +128,9 @@ impl Error {
         self
     }
 
-    /// Adds the lines that a policy file lacks, and `narrower` lines, which grant less, unless they
-    /// are empty. If all lines are comments, they explain why no line helps, and their text becomes
-    /// a hint.
+    /// Adds the lines that a policy file lacks, and the `narrower` lines, which grant less, if
+    /// there are any. If all lines are comments, they explain why no line helps, and their text
+    /// becomes a hint.
     #[must_use]
     pub fn lines_for(mut self, file: &Path, lines: String, narrower: Option<String>) -> Self {
         let file = file.display();

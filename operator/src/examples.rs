@@ -48,7 +48,7 @@ pub struct ExampleCase {
     pub driver: String,
     /// The example, without the parts of its output that the driver drops.
     pub example: ToolExample,
-    /// Why this driver can't be tested with the example.
+    /// Why this driver can't be tested with the example; `None` if it can.
     pub unfit: Option<String>,
 }
 
@@ -65,7 +65,7 @@ pub enum ExampleOutcome {
 }
 
 impl ExampleCase {
-    /// All examples of a bundle, for each of its drivers.
+    /// Returns all examples of a bundle's tools, each for every driver that serves the tool.
     pub fn of(content: &Content) -> Vec<Self> {
         let mut cases = Vec::new();
         for entry in &content.tools {

@@ -1,5 +1,5 @@
-//! Small files of the user: bounded reads and atomic writes; files of this library, with a lock;
-//! and the folders of trust. Only their user may change the folders of trust, since another writer
+//! Small files of the user, files of this library, and the folders of trust. Reads are bounded, and
+//! writes are atomic. Only their user or root may change the folders of trust, since another writer
 //! could change whom the user trusts.
 
 use std::fs::File;
@@ -16,7 +16,7 @@ use crate::{Code, Error, Result};
 const PUBLIC_MODE: u32 = 0o644;
 /// The mode of files that others must not read.
 const PRIVATE_MODE: u32 = 0o600;
-/// How long another process may hold a [`StateFile`].
+/// How long to wait for another process's lock on a [`StateFile`].
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Reads a file of at most `limit` bytes. Refuses anything but a regular file, and does not block
@@ -57,7 +57,8 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     create(path, bytes, PUBLIC_MODE)
 }
 
-/// Writes a new file atomically that only its owner may access. Never overwrites an existing file.
+/// Writes a new private file atomically: only its owner may access it. Never overwrites an existing
+/// file.
 pub fn write_new_private(path: &Path, bytes: &[u8]) -> Result<()> {
     create(path, bytes, PRIVATE_MODE)
 }
@@ -84,7 +85,7 @@ pub fn exists(path: &Path) -> Error {
     .hint("name another place, or move what is there away yourself")
 }
 
-/// A file of this library. Only its user may read it. Only one process changes it at a time.
+/// A private file of this library, which only one process changes at a time.
 #[derive(Debug, Clone)]
 pub(crate) struct StateFile {
     pub(crate) path: PathBuf,
@@ -108,8 +109,8 @@ impl StateFile {
             .map_err(|error| Error::unreadable(path, error))
     }
 
-    /// Prevents changes by other processes while the folder is open. Creates the folder if it is
-    /// missing.
+    /// Prevents changes by other processes while the returned folder is open. Creates the folder if
+    /// it is missing.
     pub(crate) fn lock(&self) -> Result<Folder> {
         let folder = self.path.parent().unwrap_or(&self.path);
         let folder = Folder::make(folder, Protection::Own)
@@ -189,7 +190,7 @@ pub(crate) fn is_missing(path: &Path) -> bool {
     found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
-/// Reads a file, and checks that only the user could have written it.
+/// Reads a file, and checks that only the user or root could have written it.
 pub(crate) fn read_trusted(path: &Path, limit: usize) -> Result<Vec<u8>> {
     let file = toolward_support::files::open(path, Protection::OwnOrRoot, Links::Refuse)
         .map_err(|error| refused(path, error.problem))?;

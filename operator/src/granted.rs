@@ -60,7 +60,7 @@ impl Granted {
             granted.add(&file)?;
             settings::refuse_in_policy(&file.text, path)?;
         }
-        // Read once: later changes apply to the next process.
+        // Values of contexts are read once: later changes apply to the next process.
         let variable = environment.variable;
         let mut value = |source: &ContextSource| context_value(source, variable);
         granted.policy = granted.policy.with_contexts(&mut value);
@@ -100,8 +100,9 @@ impl Granted {
 
     /// Adds the grants of `--grant` to a tool of these bundles: `network:HOST`, or
     /// `workspace:/PATH=DIRECTORY`, relative to `folder`. It can't grant a secret, a tool, `*`, an
-    /// address or plain http, and it approves nothing. If the tool may change something, or call
-    /// other tools, a person is asked regardless of the policy. A `[[deny]]` takes precedence.
+    /// address or plain http, and it approves nothing. If the tool may change something, or if any
+    /// of these bundles may call tools, a person is asked regardless of the policy. A `[[deny]]`
+    /// takes precedence.
     ///
     /// # Errors
     /// `grant-refused` for any other grant; the codes of policies, for example for overlapping
@@ -214,9 +215,9 @@ fn is_address(host: &str) -> bool {
         || last.starts_with("0x")
 }
 
-/// Returns the `[[grant]]` of one tool. If the tool may change something, or call tools that do, a
-/// person is asked before its calls. That holds even if another rule has `preapproved`, since its
-/// approval does not cover the grants of this call.
+/// Returns the `[[grant]]` of one tool. If the tool may change something, or if tools may be called
+/// by tools, a person is asked before its calls. That holds even if another rule has `preapproved`,
+/// since its approval does not cover the grants of this call.
 fn rule(tool: &Tool, publisher: &str, grants: &[CallGrant], calls_tools: bool) -> toml::Value {
     let all = grants
         .iter()

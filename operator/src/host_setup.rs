@@ -28,19 +28,19 @@ use crate::{Code, Environment, Error, Kind, Result};
 pub struct HostSetup {
     /// Policies in addition to the configured one.
     pub policies: PolicyFiles,
-    /// The directory for stored secrets, key-value buckets and the record of calls; by default in the user's
-    /// state directory.
+    /// The directory for stored secrets, key-value buckets and the record of calls; by default in
+    /// the user's state directory.
     pub state_dir: Option<PathBuf>,
 }
 
 impl HostSetup {
-    /// The directory of the tools' own data, if there is one.
+    /// Returns the directory of the tools' own data, if there is one.
     pub fn state(&self, environment: &Environment) -> Option<PathBuf> {
         let named = self.state_dir.as_ref();
         named.or(environment.state_directory.as_ref()).cloned()
     }
 
-    /// The same, with the configuration.
+    /// Combines the setup with the configuration.
     pub fn configured<'s>(
         &'s self,
         trust: &'s Trust,
@@ -54,7 +54,7 @@ impl HostSetup {
     }
 }
 
-/// A [`HostSetup`] with the configuration: what decides about the state behind hosts.
+/// A [`HostSetup`] with the configuration. Together they determine the state behind hosts.
 #[derive(Debug, Clone, Copy)]
 pub struct ConfiguredSetup<'s> {
     setup: &'s HostSetup,
@@ -63,7 +63,8 @@ pub struct ConfiguredSetup<'s> {
 }
 
 impl ConfiguredSetup<'_> {
-    /// The settings of `[ledger]`. If it names no directory, the ledger is with the tools' data.
+    /// Reads the settings of `[ledger]`. If they name no directory, the ledger is with the tools'
+    /// data.
     ///
     /// # Errors
     /// If the configuration is invalid.
@@ -75,10 +76,11 @@ impl ConfiguredSetup<'_> {
         Ok(settings)
     }
 
-    /// The state of the hosts of a process, with the installation's secret for ids that callers give
-    /// ([`Request::named`](toolward_host::Request::named)). Without a state directory, or if its secret can't be
-    /// read, the secret is random, with a warning to `tracing`.
-    /// Denials are kept in the directory `denials`, if given, beyond this process.
+    /// Returns the state of the hosts of a process, with the installation's secret for ids that
+    /// callers give ([`Request::named`](toolward_host::Request::named)). Without a state directory,
+    /// the secret is random. A secret that can't be read is replaced by a random one, with a
+    /// warning to `tracing`. Denials are stored in the directory `denials`, if given, and outlive
+    /// this process.
     ///
     /// # Errors
     /// If `denials` can't be used.
@@ -94,8 +96,8 @@ impl ConfiguredSetup<'_> {
         Ok(SharedState::local(secret, denials))
     }
 
-    /// A host with these bundles under the operator's policy, without an approver.
-    /// Opens buckets only if `buckets` is set ([`opens_buckets`]).
+    /// Returns a builder of a host with these bundles under the operator's policy, without an
+    /// approver. Opens buckets only if `buckets` is set ([`opens_buckets`]).
     pub fn host(
         &self,
         contents: Vec<Content>,
@@ -173,8 +175,8 @@ impl ConfiguredSetup<'_> {
     }
 }
 
-/// Keeps guests out of the directories of configuration, keys and trust, where a writer
-/// could grant itself anything, and out of the record of calls.
+/// Keeps guests out of the directories of configuration, keys and trust, and out of the record of
+/// calls. A writer in these directories could grant itself anything.
 pub fn protect(
     mut builder: HostBuilder,
     granted: &Granted,
@@ -199,12 +201,12 @@ pub fn protect(
     Ok(trust.ledger(environment)?.protect(builder, environment))
 }
 
-/// Whether drivers store any of these secrets (publisher and slug). The others are in a
-/// variable or a file of the operator.
+/// Whether drivers read any of these secrets (publisher and slug) from the store. Other secrets are
+/// in a variable or a file of the operator.
 fn reads_stored(needed: &BTreeSet<(String, String)>, policy: &Policy) -> bool {
     needed.iter().any(|(publisher, slug)| {
         let is_needed = |one: &&Secret| one.publisher.as_str() == publisher && one.slug == *slug;
-        // A secret that the policy does not name is looked up there as well.
+        // A secret that the policy does not name is looked up in the store as well.
         let mut secrets = policy.tables().secrets.iter();
         secrets.find(is_needed).is_none_or(|secret| {
             !matches!(secret.source, SecretSource::Env(_) | SecretSource::File(_))
@@ -230,7 +232,7 @@ fn folder_of_buckets(state: &Path) -> PathBuf {
     state.join("buckets")
 }
 
-/// Where the secrets of a policy come from, with the state directory of the environment.
+/// Returns the sources of a policy's secrets, with the state directory of the environment.
 pub fn sources(policy: &Policy, environment: &Environment) -> Sources {
     let sources = Sources::new(policy, "/".as_ref(), environment.variable);
     match &environment.state_directory {
@@ -263,8 +265,8 @@ pub fn transport(policy: &Policy) -> Result<Option<Transport>> {
     Ok(Some(transport))
 }
 
-/// The secret that drivers' idempotency keys are made with, for calls with ids that callers gave. It is in a separate
-/// folder of the state directory, and is made if it is missing.
+/// Returns the secret for drivers' idempotency keys of calls whose ids callers gave. It is in a
+/// separate folder of the state directory, and is made if it is missing.
 fn id_secret(state: &Path) -> Result<[u8; 32]> {
     let folder = state.join("ids");
     Folder::make(&folder, Protection::Private)

@@ -76,7 +76,7 @@ impl StoreLocation {
             .protect("the record of trust", state)
     }
 
-    /// The folder of the record of trust.
+    /// Returns the folder of the record of trust.
     ///
     /// # Errors
     /// `store-unusable` if there is no place for it.
@@ -197,8 +197,8 @@ impl StoreLocation {
     }
 
     /// Forgets the download hosts of these sources if no installed or held bundle comes from them.
-    /// If that fails, an answer stays, and counts only for bundles that are installed from there
-    /// again.
+    /// If that fails, the hosts stay stored. They count only for bundles that are installed from
+    /// these sources again.
     fn forget_hosts(&self, left: &[String], store: &Store, environment: &Environment) {
         let forget = |source: &String| {
             let kept = DownloadHosts::in_folder(&self.record_folder(environment)?);
@@ -234,8 +234,8 @@ pub fn bundle_of(store: &Store, name: &str) -> Result<Option<String>> {
         .cloned())
 }
 
-/// The installed bundles that verify now. A refused bundle, for example after a
-/// revocation, is left out with a warning.
+/// Returns the installed bundles that verify now. A refused bundle, for example after a revocation,
+/// is left out with a warning.
 pub fn loaded(store: &Store, context: &TrustContext) -> Result<LoadedBundles> {
     let (report, verify) = (&context.environment.report, |file: &mut File| {
         context.archive_file(file)
@@ -281,7 +281,8 @@ pub fn unrecorded(store: &Store, environment: &Environment) {
 pub struct ExaminedBundle {
     /// The store's entry.
     pub installed: InstalledBundle,
-    /// Its content if it verifies, or why it is not loaded; `None` if the trust configuration can't be read.
+    /// Its content if it verifies, or why it is not loaded; `None` if the trust configuration can't
+    /// be read.
     pub read: Option<Result<Content>>,
 }
 

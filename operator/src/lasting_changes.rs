@@ -1,6 +1,6 @@
 //! Lasting changes that a person confirmed, for example of clients' files or of the policy. Each is
-//! a line of one file in the state directory. `doctor` shows all of them, and `serve` shows each
-//! once. [`TextEdit`] shows and makes a change of a text file.
+//! a line of one file in the state directory. `doctor` shows the newest changes, and `serve` shows
+//! each change once. [`TextEdit`] shows and makes a change of a text file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -120,8 +120,8 @@ impl LastingChanges {
     /// Returns all changes, the oldest first. Without a file it returns none.
     ///
     /// # Errors
-    /// `file-unreadable` if the file can't be read, belongs to another user, or is not in the form that this library
-    /// writes.
+    /// `file-unreadable` if the file can't be read, belongs to another user, or is not in the form
+    /// that this library writes.
     pub fn all(&self) -> Result<Vec<LastingChange>> {
         let bytes = self.file.read()?.unwrap_or_default();
         let lines = bytes
@@ -144,7 +144,7 @@ impl LastingChanges {
         self.write(&all)
     }
 
-    /// Returns the changes that it has not returned before, for `serve` to show.
+    /// Returns the changes that no earlier call returned, for `serve` to show.
     ///
     /// # Errors
     /// As [`LastingChanges::all`]. If the changes can't be marked as shown, they are returned
@@ -173,7 +173,7 @@ impl LastingChanges {
     }
 }
 
-/// Largest file that is changed, in bytes. Some clients store histories in theirs.
+/// The largest file that is changed, in bytes. Some clients store histories in their files.
 const MAX_EDITED_BYTES: u64 = 16 << 20;
 
 /// A text file that may be changed.
@@ -231,7 +231,8 @@ impl TextEdit {
         appended(&self.text, lines)
     }
 
-    /// The lines that differ from `after`: removed lines after `-`, added lines after `+`. May contain untrusted text.
+    /// Returns the lines that differ from `after`: removed lines after `-`, added lines after `+`.
+    /// May contain untrusted text.
     pub fn difference(&self, after: &str) -> String {
         let old: Vec<&str> = self.text.lines().collect();
         let new: Vec<&str> = after.lines().collect();

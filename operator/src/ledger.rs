@@ -13,7 +13,7 @@ use crate::settings::{self, SettingError, no_others, word};
 use crate::{Code, Environment, Error, Kind, Result};
 
 const MIB: u64 = 1 << 20;
-/// At most ten years, so that no payload is stored forever because no one erases it.
+/// At most ten years, so that each payload is erased at some time.
 const DAYS: RangeInclusive<u64> = 1..=3650;
 /// At most 64 KiB, since a reader of a record holds one payload in memory.
 const PAYLOAD_BYTES: RangeInclusive<u64> = 1..=64 * 1024;

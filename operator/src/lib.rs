@@ -1,8 +1,9 @@
-//! The operator's half of Toolward: installed bundles, trust, policy, and a host that
-//! is set up from them.
-//! A command or an application reads the operator's files through this crate, and adds
-//! its own flags, output and prompts. Nothing here prints: warnings and progress go to
-//! a [`Report`]. Only [`Environment::of_process`] reads environment variables.
+//! The operator's half of Toolward: installed bundles, trust, policy, and a host that is set up
+//! from them.
+//!
+//! A command or an application reads the operator's files through this crate, and adds its own
+//! flags, output and prompts. Nothing here prints: warnings and progress go to a [`Report`]. Only
+//! [`Environment::of_process`] and [`directory_of_variable`] read environment variables.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

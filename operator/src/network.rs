@@ -95,8 +95,8 @@ impl Network {
     }
 }
 
-/// Returns the proxy that `HTTPS_PROXY` and `NO_PROXY` name, in upper or lower case. Programs and
-/// guests never get it.
+/// Returns the proxy of `HTTPS_PROXY`, with the exceptions of `NO_PROXY`. Both names may be in
+/// lower case. Programs and guests never get the proxy.
 fn proxy(environment: &Environment) -> Result<Option<Proxy>> {
     let value = |name: &str| {
         let names = [name.to_owned(), name.to_lowercase()];
@@ -253,7 +253,8 @@ impl Fetcher {
                 context.archive(&bytes)?
             }
         };
-        // A file has no separate envelope, and a source may have changed since.
+        // A single file has no separate envelope, and the source may have changed since the
+        // envelope was read.
         is_expected(&bundle.manifest.id)?;
         Ok(bundle)
     }

@@ -187,7 +187,7 @@ impl PolicyReview {
         Ok(found)
     }
 
-    /// The error for a missing tool, or for bundles without tools.
+    /// Returns the error for a missing tool, or for bundles without tools.
     pub fn missing(&self, tool: Option<&str>) -> Error {
         let tools = self.bundles.iter().flat_map(|(content, _)| &content.tools);
         let ids: Vec<String> = tools.map(|entry| entry.tool.major_id()).collect();
@@ -244,7 +244,7 @@ pub struct ActionRule {
     pub tools: Vec<String>,
 }
 
-/// How long the names of a tool are looked up in total. Names without an answer by then are not
+/// How long the names of a tool are looked up in total. If the lookups take longer, none is
 /// reported.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -271,8 +271,8 @@ impl InternalAddress {
         format!("addresses = [{}]", addresses.join(", "))
     }
 
-    /// Returns the hosts of a grant that have such an address on this machine now. Looks names up
-    /// for a few seconds at most.
+    /// Returns the hosts of a grant that have such an address on this machine now. Waits for the
+    /// lookups for a few seconds at most.
     #[must_use]
     pub fn of(grant: &Grant) -> Vec<Self> {
         let hosts = grant.network().to_vec();

@@ -19,7 +19,7 @@ pub struct CompileCache {
 }
 
 impl CompileCache {
-    /// A broker that compiles and caches drivers. It is not started yet.
+    /// Returns a broker that compiles and caches drivers. It is not started yet.
     ///
     /// # Errors
     /// If the given directory can't be used.

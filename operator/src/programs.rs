@@ -10,7 +10,8 @@ use crate::granted::{Granted, PolicyFiles};
 use crate::trust::Trust;
 use crate::{Environment, Error, Kind, Result};
 
-/// How long the broker may take for a program. A runner has twenty seconds to become the program.
+/// How long the broker may take to start a program. A runner has twenty seconds to become the
+/// program.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Starts the broker of programs if the policy names any program. Call it before this process

@@ -1,6 +1,6 @@
-//! The process that records calls: its start, its configuration, and its work. Only this process
-//! opens the ledger's directory and the signing key, and it is confined to them. The process that
-//! runs guests has a socket to it.
+//! The process that records calls: its start, its configuration, and its work. While calls are
+//! recorded, only this process opens the ledger's directory and the signing key. It is confined to
+//! that directory and to the file of checkpoints. The process that runs guests has a socket to it.
 
 use std::ffi::OsString;
 use std::io;
@@ -40,7 +40,8 @@ pub struct StartedRecorder {
     wait_for: WaitFor,
 }
 
-/// A recorder that records the calls of this process. Cheap to clone; dropping the last clone ends it.
+/// A recorder that records the calls of this process. Cheap to clone. Dropping the last clone ends
+/// the recorder.
 #[derive(Debug, Clone)]
 pub struct CallRecorder {
     inner: Arc<Inner>,
@@ -146,9 +147,9 @@ impl StartedRecorder {
         }))
     }
 
-    /// Makes the recorder open the ledger and record the start of a session. Does not wait for it:
-    /// if the ledger can't be used, [`Remote::ended`] reports it, and calls that change something
-    /// end with `toolward:unrecorded`. `granted` is `None` for a session without calls.
+    /// Makes the recorder open the ledger and record the start of a session. Does not wait for
+    /// that: if the ledger can't be used, [`Remote::ended`] reports it, and calls that change
+    /// something end with `toolward:unrecorded`. `granted` is `None` for a session without calls.
     ///
     /// # Errors
     /// If the recorder can't be reached.
@@ -231,7 +232,7 @@ impl CallRecorder {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // A caller that needs the result has closed it already. After that, the process is waited
+        // A caller that needs the result has closed the session already. Then the process is waited
         // for.
         let _ = self.remote.close(ENDING);
     }

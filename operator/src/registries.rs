@@ -14,7 +14,7 @@ use crate::file;
 use crate::settings::{self, SettingError, expected, no_others};
 use crate::{Code, Environment, Error, Result};
 
-/// Most tables, and most origins in one table.
+/// The most tables, and the most origins in one table.
 const MAX_TABLES: usize = 100;
 
 /// Largest file of certificates, in bytes.

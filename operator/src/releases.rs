@@ -128,7 +128,7 @@ impl Installer<'_> {
 
     /// If a bundle was installed by a version's tag, finds the release to install: the release that
     /// the channel lists, otherwise the newest. Pins it by digest, so that the fetched release is
-    /// the verified one.
+    /// the verified one. Returns any other place unchanged.
     ///
     /// # Errors
     /// `release-missing` if no release is found; otherwise if the repository can't be read.
@@ -161,8 +161,8 @@ impl Installer<'_> {
             })
         };
         let mut releases = look()?;
-        // If a tag's envelope is at a host that is not allowed, only that tag fails. A person who
-        // does not allow the host gets the best of the other releases.
+        // If a tag's envelope is at a host that is not allowed, only that tag fails. If the person
+        // does not allow the host, the best of the other releases is used.
         for _ in 0..network::MAX_QUESTIONS {
             let above = best(&releases.found, listed).unwrap_or(usize::MAX);
             let mut above = releases.found.iter().take(above);

@@ -158,7 +158,7 @@ impl BundleWatch {
         Ok(WatchThread(ended))
     }
 
-    /// Watches until stopped. Withdraws everything if watching ends before that, or panics.
+    /// Watches until stopped. Withdraws everything if watching ends earlier, or panics.
     ///
     /// # Errors
     /// If it ended before it was stopped.
@@ -196,7 +196,7 @@ impl BundleWatch {
         let lease = &serving.lease;
         let mut next = after(Instant::now(), VERIFY_INTERVAL);
         let mut failing = false;
-        // One report is used while nothing changes, so that each warning is given only once.
+        // One report is used while nothing changes, so that each warning is given once.
         let mut round = (serving.rounds)();
         while pause() {
             if serving.control.reload.take()

@@ -253,9 +253,9 @@ pub enum CassetteSource {
 
 /// Reads the cassette at this path. It must come from the ledger `from`.
 ///
-/// If principals have names (`named`, over HTTP), each principal gets only its own recorded calls;
-/// their names are only in the ledger. The local user gets the calls of a cassette that has only
-/// one principal.
+/// Without `named`, the local user gets all calls of a cassette that has only one principal.
+/// Otherwise each principal gets only its own recorded calls, and this installation's ledger gives
+/// their names. Principals have names (`named`) over HTTP.
 ///
 /// # Errors
 /// The errors of [`CassetteError`](toolward_ledger::cassette::CassetteError); `cassette-unnamed` if

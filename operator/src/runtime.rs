@@ -69,7 +69,7 @@ fn built(mut builder: Builder, threads: usize) -> Result<Runtime> {
     started().map_err(Error::runtime)
 }
 
-/// Builds a runtime. Since the threads were tried, the system may have run short of threads or of
+/// Builds a runtime. After the threads were tried, the system may have run short of threads or of
 /// open files. Tokio then panics, and may wait forever for threads that it has started.
 fn start(builder: &mut Builder) -> io::Result<Runtime> {
     let runtime = builder.build()?;

@@ -1,5 +1,5 @@
-//! Tables of `toolward.toml` besides policy and trust: how each is read with the position of every
-//! error, and two small tables, `[confine]` and `[clients]`.
+//! Tables of `toolward.toml` besides policy and trust. Reads each table, and reports each error
+//! with its position. Also has two small tables, `[confine]` and `[clients]`.
 
 use std::path::{Path, PathBuf};
 
@@ -118,7 +118,8 @@ impl SettingsTable {
         document.get(key(self.name))
     }
 
-    /// Reads the table of the file at `path`, which has this text; the default if it has no such table.
+    /// Reads the table in the text of the file at `path`. Returns the default if the text has no
+    /// such table.
     pub(crate) fn read<T: Default>(
         &self,
         text: &str,
@@ -170,7 +171,7 @@ pub(crate) fn refuse_in_policy(text: &str, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The error for a field with another value than this.
+/// Returns the error for a field whose value is not as expected.
 pub(crate) fn expected(field: &Field<'_, Span>, expected: &str) -> SettingError {
     let message = format!("expected `{}` to be {expected}", field.name);
     SettingError::new(message, &field.at)

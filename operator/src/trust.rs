@@ -69,18 +69,20 @@ impl Trust {
         Self::new(Vec::new(), config)
     }
 
-    /// Returns the same source with a configuration that is not read yet.
+    /// Returns a source with the same configuration, which is not read yet. Keys that flags name
+    /// are dropped.
     #[must_use]
     pub fn unread(&self) -> Self {
         Self::of_config(self.config.clone())
     }
 
-    /// Whether flags name trusted publishers.
+    /// Whether flags name keys or a configuration.
     pub fn is_named(&self) -> bool {
         !self.keys.is_empty() || self.config.is_some()
     }
 
-    /// Whether flags or the user's configuration name trusted publishers.
+    /// Whether flags name keys or a configuration, or the user has a configuration or trusted
+    /// publishers.
     pub fn is_given(&self, environment: &Environment) -> bool {
         let configured = default_config(environment).is_some_and(|path| {
             let known = Publishers::beside(&path).all();
@@ -118,7 +120,7 @@ impl Trust {
         self.setting(environment, ConfigFile::ledger)
     }
 
-    /// What `read` finds in the configuration.
+    /// Returns the setting that `read` finds in the configuration, or the default without one.
     pub(crate) fn setting<T: Default>(
         &self,
         environment: &Environment,
@@ -128,7 +130,7 @@ impl Trust {
             .map_or_else(|| Ok(T::default()), read)
     }
 
-    /// The key files that flags and the configuration name.
+    /// Returns the key files that flags and the configuration name.
     pub fn key_files(&self, environment: &Environment) -> Result<Vec<PathBuf>> {
         let configured = self.file(environment)?.map(ConfigFile::key_files);
         let named = self.keys.iter().cloned();
@@ -143,7 +145,7 @@ impl Trust {
         }
     }
 
-    /// The publishers added by `toolward trust`.
+    /// Returns the publishers added by `toolward trust`.
     pub fn publishers(&self, environment: &Environment) -> Result<Publishers> {
         Ok(Publishers::beside(&self.place(environment)?))
     }

@@ -18,18 +18,20 @@ struct Bindings {
     world: String,
     /// A generator of `xtask/bindings`; for Go with the import path of its module.
     generator: String,
-    /// Where they go: one file, or a folder for files under the generator's names.
+    /// The place of the bindings: one file, or a folder for files under the generator's names.
     to: String,
     /// Below this folder no other file has the mark.
     within: Option<String>,
 }
 
-/// What is neither of Rust nor of a library for drivers: the tests import a component of this world.
+/// The folder of a world that is neither for Rust nor for a library for drivers. Tests import a
+/// component of this world.
 const OF_TESTS: &str = "tests/guests/other-world/words";
 
-/// All bindings: for Rust, by `bindings` in `language.json` of each other library for drivers, and of a test's component.
-/// Go has the world with all imports, since its linker keeps only those that the driver calls and a component imports no
-/// others. C has the largest world that its library covers: the bindings of `wasi:http` are five times the rest.
+/// Returns all bindings: for Rust, for each other library for drivers (by `bindings` in its
+/// `language.json`), and for a test's component. Go has the world with all imports, since its
+/// linker keeps only the imports that the driver calls. C has the largest world that its library
+/// covers: the bindings of `wasi:http` are five times the rest.
 fn all(root: &Path) -> Outcome<Vec<Bindings>> {
     let rust = |world: &str, to: &str| Bindings {
         wit: "wit".to_owned(),

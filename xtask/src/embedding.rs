@@ -13,7 +13,7 @@ use crate::{Outcome, process, program, repository};
 const INPUT: &[u8] = b"{\"text\": \"one two two\"}\n";
 const ANSWER: &str = "\"words\":3";
 
-/// The same for a host without network and SQLite, with these grants for its tools.
+/// The expected parts of the output of a host without network and SQLite.
 const PURE: [&str; 3] = [
     ANSWER,
     "\"network-missing\"",
@@ -76,7 +76,8 @@ pub(crate) fn same_packages(root: &Path) -> Outcome {
     Ok(())
 }
 
-/// Returns what is compiled for some packages, one line each, with version and features.
+/// Returns the packages that are compiled for some packages, one on each line, with version and
+/// features.
 fn tree(manifest: &Path, packages: &[&str]) -> Outcome<String> {
     let tree = process::output(
         repository::cargo()
@@ -139,7 +140,7 @@ fn absolute(path: &Path) -> Outcome<PathBuf> {
     std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Returns a program that runs for the user with this home.
+/// Returns a command that runs a program with this home and no other variables.
 fn at_home(program: &Path, home: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("HOME", home);

@@ -47,7 +47,7 @@ pub(crate) fn build() -> Outcome {
     languages::build(&root)
 }
 
-/// Runs the script. Returns the path of the cargo that it wrote.
+/// Runs the script that sets up the toolchain. Returns the path of the Cargo that it wrote.
 pub(crate) fn toolchain(root: &Path) -> Outcome<PathBuf> {
     process::run(&mut Command::new(root.join("xtask/guest-toolchain.sh")))?;
     Ok(toolchain_folder()?.join("guest-cargo"))

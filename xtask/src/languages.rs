@@ -63,7 +63,7 @@ pub(crate) fn toolchain(root: &Path) -> Outcome<PathBuf> {
     Ok(PathBuf::from(folder.trim()))
 }
 
-/// The path of a bundle's component, if the driver is not in Rust.
+/// Returns the path of a bundle's component, if the driver is not in Rust.
 fn output(bundle: &Path) -> Outcome<Option<String>> {
     let manifest = bundle.join("bundle.toml");
     if !manifest.is_file() {

@@ -1,6 +1,6 @@
 //! `licences`: checks whether every dependency may be used. It needs only the output of
 //! `cargo metadata`. It does not check advisories, since their database is not in the repository,
-//! and it states that.
+//! and its output states that.
 
 mod expression;
 

@@ -50,7 +50,7 @@ pub(crate) fn read(path: &Path) -> Outcome<String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A folder's entries in the order of their names.
+/// Returns a folder's entries in the order of their names.
 pub(crate) fn entries(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let describe = |error| format!("{}: {error}", folder.display());
     let mut entries = std::fs::read_dir(folder)

@@ -19,7 +19,7 @@ const CHECKED: [&str; 5] = [
 /// A text in which a working checker finds an error.
 const MISSPELT: &str = "recieve\n";
 
-/// Downloads the checker, and runs it on all of them.
+/// Downloads the checker, and runs it on all checked paths.
 pub(crate) fn check() -> Outcome {
     let root = repository::root()?;
     let printed = process::output(

@@ -1,34 +1,34 @@
-//! `test` and `long`: set up everything that the tests need, and run all tests. `long` runs some of
-//! them at their full size.
+//! `test` and `long`: set up everything that the tests need, and run all tests. With `long`, tests
+//! that can run longer run at their full size.
 
 use std::process::Command;
 
 use crate::{Outcome, bindings, book, embedding, guests, process, program, repository, suites};
 
-/// The size of the tests that read [`LONG`].
+/// The size of the tests that can run longer: the tests that read [`LONG`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// For every change.
+    /// The size for every change.
     Short,
-    /// For a release, with a million calls. It takes hours at most.
+    /// The size for a release: a million calls, hours at most.
     Long,
 }
 
 /// Set for tests that run at their full size.
 const LONG: &str = "TOOLWARD_LONG";
 
-/// Runs the cheap checks first, and the large build after them.
+/// Runs cheap checks first, and the big build after them.
 pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
     let root = repository::root()?;
     book::run(true)?;
     bindings::run(true)?;
-    // The same mistake would otherwise be found only after the whole build.
+    // This check takes seconds. If it failed only after the build below, that time would be lost.
     embedding::same_packages(&root)?;
     guests::build()?;
     // The official clients that the end-to-end tests use, and amplifier-core.
     process::run(&mut Command::new(root.join("xtask/mcp-clients.sh")))?;
     process::run(&mut Command::new(root.join("xtask/amplifier.sh")))?;
-    // Valgrind counts the instructions of a call.
+    // The program that counts the instructions of a call.
     process::run(&mut Command::new(root.join("xtask/valgrind.sh")))?;
 
     println!("tests of the example drivers, on this machine:");

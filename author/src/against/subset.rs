@@ -14,7 +14,7 @@ use self::place::{SchemaPlace, refers_elsewhere, target};
 /// The most pairs of schemas that are compared.
 const MAX_PAIRS: usize = 10_000;
 
-/// The most pairs of schemas on which values are tried. Each pair is compiled for it.
+/// The most pairs of schemas on which values are tried. Each of them must be compiled.
 const MAX_JUDGEMENTS: usize = 256;
 
 /// Levels of schemas that are compared. A contract's schemas may be 64 deep.
@@ -36,7 +36,7 @@ const WHOLE: [(&[&str], &str); 5] = [
     (&["string"], "format pattern"),
 ];
 
-/// Keywords that exempt values from another keyword, together with that keyword.
+/// Keywords that exempt values from another keyword, each with that keyword.
 const OPENING: [(&str, &str); 3] = [
     ("patternProperties", "additionalProperties"),
     ("prefixItems", "items"),
@@ -89,8 +89,8 @@ impl What {
     }
 }
 
-/// Returns the differences for which a value of `inner` is not a value of `outer`. A property that
-/// only one schema names, and that the other one allows, gives at most [`What::Unnamed`].
+/// Returns the differences by which a value of `inner` may not be a value of `outer`. A property
+/// that only one schema names, and that the other schema allows, gives at most [`What::Unnamed`].
 pub(super) fn differences(inner: &Value, outer: &Value) -> Vec<Difference> {
     let (inner, outer) = (without_annotations(inner), without_annotations(outer));
     let definitions = ["$defs", "definitions"];
@@ -200,9 +200,10 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    /// Compares with the branches of the outer schema. One branch that accepts all values is
-    /// enough; for `oneOf`, the others must accept none. If only one branch has values in common,
-    /// its differences count. If several have, the effect may be unknown.
+    /// Compares the inner schema with the branches of the outer one. It is enough if one branch
+    /// accepts all values; for `oneOf`, the others must accept none. If only one branch has values
+    /// in common with the inner schema, its differences are reported. If several have, the effect
+    /// may be unknown.
     fn branches(
         &mut self,
         keyword: &'static str,
@@ -351,7 +352,7 @@ impl<'s> Comparison<'s> {
             }
         }
         for keyword in ["unevaluatedProperties", "unevaluatedItems"] {
-            // The values that it applies to depend on all keywords next to it.
+            // The values to which the keyword applies depend on all keywords next to it.
             if closes(keyword)
                 && self.is_same(keyword, inner, outer)
                 && inner.schema != outer.schema

@@ -12,23 +12,23 @@ use super::program::{BuildTools, Wanted};
 use super::tool::{Tool, version};
 use crate::error::AuthorError;
 
-/// The compilers, the first of which is taken: Zig brings its own C library.
+/// The compilers, in order of preference. Zig comes first, since it has its own C library.
 const COMPILERS: [&str; 3] = ["zig", "python-zig", "clang"];
 
-/// Any of them.
+/// Any of the compilers.
 const COMPILER: Wanted = Wanted {
     name: "zig or clang",
     install: "python3 -m venv {}/python && {}/python/bin/pip install ziglang==0.17.1, or \
               your system's clang, lld, wasi-libc and libclang-rt for wasm32",
 };
 
-/// The folder of the sources that holds the library.
+/// The folder of the sources that contains the library.
 const LIBRARY: &str = "toolward";
 
-/// What clang calls WASI preview 1, in newer and in older packages.
+/// Clang's names for WASI preview 1, in newer and in older packages.
 const TARGETS: [&str; 2] = ["wasm32-wasip1", "wasm32-wasi"];
 
-/// The installed compilers, each with its name.
+/// Returns the installed compilers, each with its name.
 fn found(tools: &BuildTools, bundle: &Path) -> impl Iterator<Item = (&'static str, PathBuf)> {
     COMPILERS.into_iter().filter_map(|name| {
         let wanted = Wanted { name, ..COMPILER };
@@ -60,7 +60,7 @@ pub(super) static LANGUAGE: BuildLanguage = BuildLanguage {
     }],
 };
 
-/// Whether a clang has wasi-libc shows when it is used.
+/// Finds a compiler. Whether a clang has wasi-libc is only known when the clang is used.
 fn look(options: &BuildOptions, directory: &Path) -> Result<String, BuildError> {
     match found(&options.tools, directory).next() {
         Some((_, program)) => Ok(program.display().to_string()),
@@ -88,7 +88,8 @@ fn build(job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
     Ok((module, vec![version(name, asked)]))
 }
 
-/// A compiler that has the target: its name, what compiles, and what asks for its version.
+/// Returns a compiler that has the target: its name, the command that compiles, and the command
+/// that prints its version.
 fn compiler(job: &BuildJob<'_>) -> Result<(&'static str, Tool, Tool), BuildError> {
     let (scratch, tools) = (job.scratch, &job.options.tools);
     for (name, program) in found(tools, &scratch.bundle) {
@@ -109,10 +110,10 @@ fn compiler(job: &BuildJob<'_>) -> Result<(&'static str, Tool, Tool), BuildError
                 .arg(format!("--target={target}"))
                 .arg("-fsyntax-only")
                 .arg(scratch.path("probe/probe.c"));
-            // A clang without wasi-libc is as good as none.
+            // A clang without wasi-libc can't compile drivers.
             if probe.succeeds()? {
                 compiler.arg(format!("--target={target}"));
-                // An overflow of the stack traps, instead of reaching the data.
+                // A stack overflow traps instead of overwriting data.
                 compiler.arg("-Wl,--stack-first");
                 asked.arg("--version");
                 return Ok((name, compiler, asked));
@@ -122,7 +123,7 @@ fn compiler(job: &BuildJob<'_>) -> Result<(&'static str, Tool, Tool), BuildError
     Err(missing(tools))
 }
 
-/// The `.c` files of the driver and of its library, if it has one, always in the same
+/// Returns the `.c` files of the driver and of its library, if it has one, always in the same
 /// order.
 fn sources(source: &Path) -> Result<Vec<PathBuf>, BuildError> {
     let mut found = Vec::new();

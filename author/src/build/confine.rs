@@ -1,12 +1,12 @@
-//! Confines the programs that a build starts. What they compile was written by others, and
-//! some of it runs: a crate's `build.rs`, a macro, the top level of a Python module.
+//! Confines the programs that a build starts. They compile sources of other people, and run some of
+//! these sources: a crate's `build.rs`, a macro, the top level of a Python module.
 //!
-//! Outside the user's home they read what the user can read, but for devices and what
-//! other programs keep at run time. Below home they read the checkout, the toolchain, and
-//! where the program itself lies. They write to few directories, and reach no network.
+//! Outside the user's home the programs read what the user can read, except devices and the files
+//! of the user's session. Below home they read the checkout, the toolchain, and the places where
+//! they are installed. They write to few directories, and have no network.
 //!
-//! Landlock's rules bind the thread that applies them and what it starts. So each program
-//! is started by its own thread, and the caller's stays free.
+//! Landlock's rules bind the thread that applies them and its children. So each program is started
+//! by a separate thread, and the caller's thread stays unconfined.
 
 #[cfg(test)]
 mod tests;
@@ -22,20 +22,20 @@ use toolward_confine::build_profile::{BuildProfile, Overseer};
 use super::error::BuildError;
 use super::program::{BuildTools, checkout};
 
-/// What is read where the home directory is not known.
+/// The directories that may be read if the home directory is not known.
 const SYSTEM: [&str; 14] = [
     "/bin", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/proc",
     "/sbin", "/snap", "/sys", "/usr",
 ];
 
-/// Never read, though they lie outside home: raw disks and terminals, and the sockets
-/// and files of the user's session.
+/// Directories outside home that are never read: raw disks and terminals, and the sockets and files
+/// of the user's session.
 const PRIVATE: [&str; 2] = ["/dev", "/run/user"];
 
-/// Where Cargo keeps tokens, below its home.
+/// The files below Cargo's home that hold tokens.
 const CREDENTIALS: [&str; 2] = ["credentials", "credentials.toml"];
 
-/// What a program may reach.
+/// The files and directories that a program may reach.
 #[derive(Debug, Clone)]
 pub(super) struct BuildConfinement {
     /// The user's home, without links.
@@ -44,11 +44,11 @@ pub(super) struct BuildConfinement {
 }
 
 impl BuildConfinement {
-    /// For the bundle in `bundle`. The program may write to `scratch`.
+    /// A confinement for building the bundle in `bundle`. The program may write to `scratch`.
     pub(super) fn new(tools: &BuildTools, bundle: &Path, scratch: &Path) -> Self {
         let home = tools.home.as_deref();
         let home = home.and_then(|home| home.canonicalize().ok());
-        // If all is below home, nothing is outside.
+        // If home is `/`, no path is outside of home.
         let home = home.filter(|home| home.parent().is_some());
         let mut private: Vec<PathBuf> = PRIVATE.map(PathBuf::from).into();
         private.extend(home.clone());
@@ -65,19 +65,20 @@ impl BuildConfinement {
         confinement.read_checkout(&checkout(bundle, tools.home.as_deref()));
         if let Some(own) = &tools.directory {
             confinement.read(own);
-            // Its Python may come from elsewhere.
+            // Its Python may be installed elsewhere.
             confinement.run(&own.join("python/bin/python"));
         }
         confinement.write(scratch);
         confinement
     }
 
-    /// Lets it read a file, or a directory with all below; never all of home.
+    /// Lets the program read a file, or a directory with everything below it, but never all of
+    /// home.
     pub(super) fn read(&mut self, path: &Path) {
         self.kept.read.push(path.to_owned());
     }
 
-    /// Lets it read the content of a directory, behind links, too.
+    /// Lets the program read the content of a directory, including the targets of links.
     pub(super) fn read_entries(&mut self, directory: &Path) {
         let entries = std::fs::read_dir(directory).into_iter().flatten();
         self.kept
@@ -85,19 +86,22 @@ impl BuildConfinement {
             .extend(entries.flatten().map(|entry| entry.path()));
     }
 
-    /// Lets it read and execute a program, with what is installed next to it.
+    /// Lets the program read and execute another program, with the files that are installed next to
+    /// it.
     pub(super) fn run(&mut self, program: &Path) {
         self.kept
             .read
             .extend(installed(program, self.home.as_deref()));
     }
 
-    /// Lets it write to a file, or a directory with all below; never all of home.
+    /// Lets the program write to a file, or to a directory with everything below it, but never to
+    /// all of home.
     pub(super) fn write(&mut self, path: &Path) {
         self.kept.write.push(path.to_owned());
     }
 
-    /// Where home itself is built, what is hidden in it stays out of reach.
+    /// Lets the program read the checkout. If the checkout is home itself, hidden entries are left
+    /// out.
     fn read_checkout(&mut self, checkout: &Path) {
         if Some(checkout) != self.home.as_deref() {
             return self.read(checkout);
@@ -105,14 +109,14 @@ impl BuildConfinement {
         let entries = std::fs::read_dir(checkout).into_iter().flatten().flatten();
         let visible = entries.filter(|entry| {
             let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-            // A link could lead to what is hidden.
+            // A link could lead to a hidden entry.
             !hidden && entry.file_type().is_ok_and(|kind| !kind.is_symlink())
         });
         self.kept.read.extend(visible.map(|entry| entry.path()));
     }
 
-    /// Starts a program that is confined from its first instruction. `unusable` makes an
-    /// error from the system's error about the program.
+    /// Starts a program that is confined from its first instruction. `unusable` converts the
+    /// system's error about the program.
     pub(super) fn start(
         &self,
         command: &mut Command,
@@ -143,8 +147,8 @@ fn refused(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BuildE
     BuildError::Confine(error.into())
 }
 
-/// The files with tokens, existing or not, and what links of these names
-/// lead to.
+/// Returns the paths of the files with tokens, whether or not they exist, and the targets of links
+/// with these names.
 fn credentials(cargo_home: &Path) -> Vec<PathBuf> {
     let Ok(cargo_home) = cargo_home.canonicalize() else {
         return Vec::new();
@@ -155,18 +159,17 @@ fn credentials(cargo_home: &Path) -> Vec<PathBuf> {
     files.into_iter().chain(behind).collect()
 }
 
-/// The folders of programs in a directory that holds other things, too, such as
-/// `~/.local`.
+/// The folders with programs in a directory that also has other content, such as `~/.local`.
 const OF_PROGRAMS: [&str; 6] = ["bin", "include", "lib", "lib32", "lib64", "libexec"];
 
-/// How many interpreters of interpreters are looked at. The kernel stops at four.
+/// The most interpreters of interpreters that are followed. The kernel stops at four.
 const MAX_INTERPRETERS: usize = 4;
 
-/// How much of a script is read for its first lines.
+/// The most bytes of a script that are read for its first lines.
 const MAX_SCRIPT_BYTES: u64 = 4096;
 
-/// The places of a program, of the file that a link leads to, and of the interpreters of a
-/// script.
+/// Returns the places of a program, of the file to which a link leads, and of a script's
+/// interpreters.
 fn installed(program: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut next = Some(program.to_owned());
@@ -181,7 +184,8 @@ fn installed(program: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
     found
 }
 
-/// The program itself, and its prefix (the directory with `bin`) or else its directory.
+/// Returns the program itself and its prefix (the directory that contains `bin`), or its directory
+/// if it is not in a `bin`.
 fn places(program: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let mut places = vec![program.to_owned()];
     let directory = program
@@ -196,7 +200,7 @@ fn places(program: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     };
     let holds_home = |place: &Path| home.is_some_and(|home| home.starts_with(place));
     if prefix.parent().is_none() || holds_home(prefix) {
-        // Of `~/bin` no other folder of home.
+        // For `~/bin`, no other folder of home.
         if directory.parent().is_some() && !holds_home(&directory) {
             places.push(directory);
         }
@@ -208,17 +212,17 @@ fn places(program: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     places
 }
 
-/// Whether it is a hidden directory in home, or may be: programs share such with keys and
-/// data.
+/// Whether it is, or may be, a hidden directory in home. Programs share such directories with keys
+/// and data.
 fn is_shared(prefix: &Path, home: Option<&Path>) -> bool {
     let name = prefix.file_name().unwrap_or_default();
     let in_home = home.is_none() || prefix.parent() == home;
     in_home && name.as_encoded_bytes().starts_with(b".")
 }
 
-/// What runs a script.
+/// Returns the interpreter of a script.
 fn interpreter(program: &Path) -> Option<PathBuf> {
-    // A pipe in the program's place is not waited for.
+    // Does not wait for a pipe at the program's path.
     if !program.metadata().ok()?.is_file() {
         return None;
     }
@@ -226,8 +230,8 @@ fn interpreter(program: &Path) -> Option<PathBuf> {
     let mut lines = BufReader::new(script).lines().map_while(Result::ok);
     let first = lines.next()?;
     let named = first.strip_prefix("#!")?.split_whitespace().next()?;
-    // For a path that does not fit into a first line pip writes this second one, which
-    // Python takes for the start of a string.
+    // If the path is too long for a first line, pip writes it to this second line, which Python
+    // takes for the start of a string.
     let long = lines.next().and_then(|line| {
         let rest = line.strip_prefix("'''exec' ")?;
         let path = match rest.strip_prefix('"') {

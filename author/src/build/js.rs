@@ -1,5 +1,5 @@
-//! JavaScript and TypeScript: esbuild makes one module of the sources, and an engine's
-//! packager a component of that.
+//! JavaScript and TypeScript: esbuild makes one module of the sources, and an engine's packager
+//! makes a component of that module.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ const NODE: Wanted = Wanted {
     install: "Node.js 20 or later, from your system's packages",
 };
 
-/// What runs in Node, and the modules that a driver's sources are bundled with.
+/// The scripts that run in Node, and the modules that are bundled with a driver's sources.
 const SCRIPTS: [(&str, &str); 5] = [
     ("package.json", include_str!("../../sdk/js/package.json")),
     ("bundle.mjs", include_str!("../../sdk/js/bundle.mjs")),
@@ -28,10 +28,10 @@ const SCRIPTS: [(&str, &str); 5] = [
     ("warm.js", include_str!("../../sdk/js/warm.js")),
 ];
 
-/// What a driver runs in.
+/// The engine in which a driver runs.
 struct Engine {
     name: &'static str,
-    /// The packages that make components of it.
+    /// The packages that make components with it.
     packages: &'static [&'static str],
 }
 
@@ -45,13 +45,13 @@ const STARLING_MONKEY: Engine = Engine {
     name: "starlingmonkey",
     packages: &[
         "@bytecodealliance/componentize-js@0.23.0",
-        // It imports this one, and does not depend on it.
+        // componentize-js imports this package, but does not depend on it.
         "@bytecodealliance/preview2-shim@0.25.0",
         BUNDLER,
     ],
 };
 
-/// What makes one module of the sources.
+/// The package that makes one module of the sources.
 const BUNDLER: &str = "esbuild@0.28.2";
 
 pub(super) static LANGUAGE: BuildLanguage = BuildLanguage {
@@ -94,7 +94,7 @@ const JS: Files = library!("js/" => "":
     "toolward-testing.d.ts",
 );
 
-/// Node, and each engine that components can be made of.
+/// Finds Node, and each engine with which components can be made.
 fn look(options: &BuildOptions, directory: &Path) -> Result<String, BuildError> {
     let tools = &options.tools;
     let node = tools.find(&NODE, directory)?;
@@ -109,8 +109,8 @@ fn look(options: &BuildOptions, directory: &Path) -> Result<String, BuildError> 
 
 fn build(job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
     let world = match job.world {
-        // Without its own randomness, `Math.random` gives in each call the numbers
-        // of the snapshot.
+        // Without its own randomness, `Math.random` would return the numbers of the snapshot in
+        // each call.
         World::Driver => World::Random,
         other => other,
     };
@@ -145,8 +145,8 @@ fn build(job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
     Ok((component, compilers))
 }
 
-/// The engine's packages with the versions that are installed, which may be others than
-/// those that are proposed.
+/// Returns the engine's packages with the installed versions, which may differ from the suggested
+/// versions.
 fn package_versions(engine: &Engine, toolchain: &Path) -> Vec<String> {
     let modules = toolchain.join("node_modules");
     let names = engine.packages.iter().map(|package| package_name(package));
@@ -161,12 +161,12 @@ fn package_versions(engine: &Engine, toolchain: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The name of a package that is given with its version.
+/// Returns the name of a package that is given with its version.
 fn package_name(package: &'static str) -> &'static str {
     package.rsplit_once('@').map_or(package, |(name, _)| name)
 }
 
-/// The directory with `node_modules`, if what the engine needs is in it.
+/// Returns the directory with `node_modules`, if it has all packages of the engine.
 fn packages(engine: &Engine, tools: &BuildTools) -> Result<PathBuf, BuildError> {
     let own = tools.directory.as_ref().map(|own| own.join("js"));
     for package in engine.packages {

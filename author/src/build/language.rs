@@ -1,4 +1,4 @@
-//! What each language does for a build and for `new`.
+//! The parts of a language for builds and for `new`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,17 +11,19 @@ use super::{BuildOptions, BuildProgress};
 
 type Look = fn(&BuildOptions, &Path) -> Result<String, BuildError>;
 
-/// How drivers in one language are built, with the tools that its own package manager installs.
+/// How drivers in one language are built, with tools that the language's package manager installs.
 pub(super) struct BuildLanguage {
     /// The program that a build starts.
     pub(super) wanted: &'static Wanted,
     /// Whether another build of the same source gives the same bytes.
     pub(super) is_reproducible: bool,
-    /// The tools for bundles in a directory, in words, or which is missing; `None` if that is `wanted` alone.
+    /// Describes the tools for bundles in a directory, or names a missing tool. `None` if `wanted`
+    /// is the only tool.
     pub(super) look: Option<Look>,
-    /// Makes a core module or a component of the source.
+    /// Makes a core module or a component from the source.
     pub(super) build: fn(&mut BuildJob<'_>) -> Result<BuildOutput, BuildError>,
-    /// What `new` writes; more than one if drivers can be written in variants of the language.
+    /// The drivers that `new` can write. There are several if drivers can be written in variants of
+    /// the language.
     pub(super) new_drivers: &'static [NewDriver],
 }
 
@@ -46,20 +48,20 @@ impl BuildJob<'_> {
         Tool::new(program, self.scratch, self.options)
     }
 
-    /// Runs a tool, and reports what it prints.
+    /// Runs a tool, and reports the lines that it prints.
     pub(super) fn run(&mut self, tool: Tool) -> Result<(), BuildError> {
         run(tool, self.from, self.progress)
     }
 }
 
-/// A file that tools made, and how they name themselves.
+/// A file that tools made, and the names of these tools.
 pub(super) type BuildOutput = (PathBuf, Vec<String>);
 
-/// Files: where they go, below the driver's folder for a library, and their text.
+/// Files: the place of each, and its text. Places of a library are relative to the driver's folder.
 pub(super) type Files = &'static [(&'static str, &'static str)];
 
-/// What `new` writes for a language: the driver, and its guest library, so that nothing is fetched under a name that
-/// someone else could register.
+/// The files that `new` writes for a language: the driver and its guest library. The library is
+/// included, so that nothing is fetched under a name that someone else could register.
 #[derive(Debug)]
 pub(crate) struct NewDriver {
     /// Its word on the command line.
@@ -68,11 +70,12 @@ pub(crate) struct NewDriver {
     pub(crate) build: &'static str,
     /// Its files, with placeholders.
     pub(crate) templates: Files,
-    /// Its guest library, which goes next to the driver.
+    /// Its guest library, which is written next to the driver.
     pub(crate) library: Files,
 }
 
-/// Templates of a folder and their places in `driver`; the two that each language has come before those after `;`.
+/// Templates of a folder, and their places in `driver`. The two files that each language has come
+/// before the templates after `;`.
 macro_rules! templates {
     ($folder:literal: $($template:literal => $place:literal,)* $(; $late:literal => $late_place:literal)?) => {
         &[

@@ -1,5 +1,5 @@
-//! The programs that a build starts: found outside the checkout, given an environment that is
-//! not the caller's, and a directory to work in.
+//! The programs that a build starts. They are found outside the checkout, and get a new environment
+//! and a scratch directory.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
@@ -11,20 +11,20 @@ use super::error::BuildError;
 use super::wrap;
 use crate::error::AuthorError;
 
-/// Where the programs of a build come from.
+/// Where the programs of a build are found, and their settings.
 #[derive(Debug, Clone, Default)]
 pub struct BuildTools {
-    /// Toolward's own toolchain directory: `python/` is a virtual environment, `js/`
-    /// has a `node_modules`, `cache/` is what compilers keep. It is looked through before
+    /// Toolward's own toolchain directory: `python/` is a virtual environment, `js/` has a
+    /// `node_modules`, and `cache/` has the caches of compilers. It is searched before
     /// [`path`](Self::path).
     pub directory: Option<PathBuf>,
-    /// The directories of `PATH`. Those inside the checkout and relative ones are
-    /// passed over: else its author would choose the program.
+    /// The directories of `PATH`. Relative directories and directories inside the checkout are
+    /// skipped, since the author of the checkout could choose the program there.
     pub path: Vec<PathBuf>,
-    /// The user's home, which tools know. A confined tool reads nothing in it but
-    /// the checkout and what is installed there.
+    /// The user's home, which tools get as `HOME`. A confined tool reads only the checkout and
+    /// installed programs in it.
     pub home: Option<PathBuf>,
-    /// What Rust's tools are set up with.
+    /// The settings of Rust's tools.
     pub rust: RustSettings,
 }
 
@@ -37,8 +37,7 @@ pub struct RustSettings {
     pub rustup_home: Option<PathBuf>,
     /// `CARGO_TARGET_DIR`, absolute.
     pub target: Option<PathBuf>,
-    /// The names of variables that hold tokens of registries. A confined build is not
-    /// given these.
+    /// The names of variables that hold tokens of registries. A confined build does not get them.
     pub tokens: Vec<OsString>,
 }
 
@@ -51,7 +50,7 @@ pub(super) struct Wanted {
 }
 
 impl BuildTools {
-    /// The program, for the bundle in `bundle`.
+    /// Finds the program, for building the bundle in `bundle`.
     pub(super) fn find(&self, wanted: &Wanted, bundle: &Path) -> Result<PathBuf, BuildError> {
         let own = self.directory.iter().map(|own| own.join("python/bin"));
         let found = own
@@ -61,7 +60,7 @@ impl BuildTools {
         found.ok_or_else(|| self.missing(wanted.name, wanted.install))
     }
 
-    /// A program that the user named: a path, or a name that is looked up outside the
+    /// Finds a program that the user named: a path, or a name that is looked up outside the
     /// checkout.
     pub(super) fn named(&self, program: &OsStr, bundle: &Path) -> Option<PathBuf> {
         let named = path(program);
@@ -72,14 +71,14 @@ impl BuildTools {
         candidates.find(|program| is_executable(program))
     }
 
-    /// That a tool is missing, with the command that installs it.
+    /// Returns the error for a missing tool, with the command that installs it.
     pub(super) fn missing(&self, tool: &'static str, install: &str) -> BuildError {
         let directory = self.directory.as_ref();
         let directory = directory.map_or("TOOLCHAIN".into(), |own| own.to_string_lossy());
         BuildError::ToolMissing(tool, install.replace("{}", &directory))
     }
 
-    /// Where a compiler keeps what the next build takes again.
+    /// Returns the directory in which a compiler caches results for the next build.
     pub(super) fn cache(&self, compiler: &str, scratch: &Scratch) -> PathBuf {
         match &self.directory {
             Some(own) => own.join("cache").join(compiler),
@@ -97,7 +96,7 @@ impl BuildTools {
         self.rust.rustup_home.clone().or_else(own)
     }
 
-    /// The directories of `PATH` that are not in the checkout.
+    /// Returns the directories of `PATH` that are not in the checkout.
     fn outside<'a>(&'a self, bundle: &Path) -> impl Iterator<Item = PathBuf> + 'a {
         let checkout = checkout(bundle, self.home.as_deref());
         self.path
@@ -107,8 +106,8 @@ impl BuildTools {
             .filter(move |directory| !directory.starts_with(&checkout))
     }
 
-    /// A command with its own environment: `PATH`, the home directory, a language
-    /// for messages, and a directory for temporary files.
+    /// Returns a command with a new environment: `PATH`, the home directory, a language for
+    /// messages, and a directory for temporary files.
     pub(super) fn command(&self, program: &Path, bundle: &Path, scratch: &Path) -> Command {
         let path = std::env::join_paths(self.outside(bundle)).unwrap_or_default();
         let mut command = Command::new(program);
@@ -125,9 +124,9 @@ impl BuildTools {
     }
 }
 
-/// The checkout that a bundle's directory belongs to: the outermost directory with
-/// `.git` (a submodule has its own) below the user's home, which may be one, too;
-/// or else the bundle's own.
+/// Returns the checkout that a bundle's directory belongs to: the outermost directory with `.git`
+/// below the user's home. Home itself does not count, and a submodule is part of its checkout.
+/// Without a `.git`, it is the bundle's directory.
 pub(super) fn checkout(bundle: &Path, home: Option<&Path>) -> PathBuf {
     let bundle = bundle.canonicalize().unwrap_or_else(|_| bundle.to_owned());
     let home = home.and_then(|home| home.canonicalize().ok());
@@ -139,7 +138,7 @@ pub(super) fn checkout(bundle: &Path, home: Option<&Path>) -> PathBuf {
     root.unwrap_or(&bundle).to_owned()
 }
 
-/// A program as it can be started from any directory: a path made absolute, or a bare
+/// Returns a program in a form that can be started from any directory: an absolute path, or a bare
 /// name.
 pub(super) fn path(program: &OsStr) -> PathBuf {
     let named = PathBuf::from(program);
@@ -154,7 +153,7 @@ fn is_executable(path: &Path) -> bool {
         .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// The directory that a build works in: the worlds, scripts, and what comes out.
+/// The directory in which a build works. It contains the worlds, scripts and results.
 pub(super) struct Scratch {
     directory: tempfile::TempDir,
     /// The bundle that is built.
@@ -162,7 +161,8 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// For one build of the bundle in `bundle`. It is removed when this is dropped.
+    /// Makes a directory for one build of the bundle in `bundle`. Dropping it removes the
+    /// directory.
     pub(super) fn new(bundle: &Path) -> Result<Self, BuildError> {
         let failed = AuthorError::write(&std::env::temp_dir());
         let directory = tempfile::Builder::new()
@@ -179,7 +179,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// For a bundle inside it.
+    /// Makes a directory for a bundle that is inside it.
     pub(super) fn with_bundle() -> Result<Self, BuildError> {
         let mut scratch = Self::new(Path::new("/"))?;
         scratch.bundle = scratch.directory.path().to_owned();
@@ -194,12 +194,12 @@ impl Scratch {
         self.directory.path().join(name)
     }
 
-    /// The files of `wit/`.
+    /// Returns the directory with the files of `wit/`.
     pub(super) fn worlds(&self) -> PathBuf {
         self.path("wit")
     }
 
-    /// Writes files into a folder of it.
+    /// Writes files into a folder of the directory.
     pub(super) fn write(&self, folder: &str, files: &[(&str, &str)]) -> Result<(), BuildError> {
         let folder = self.path(folder);
         let failed = AuthorError::write(&folder);
@@ -233,7 +233,7 @@ mod tests {
         let root = root.path().canonicalize().unwrap();
         let bundle = root.join("checkout/bundles/one");
         std::fs::create_dir_all(&bundle).unwrap();
-        // A submodule is part of it.
+        // A submodule is part of the checkout.
         std::fs::create_dir_all(root.join("checkout/.git")).unwrap();
         std::fs::create_dir_all(root.join("checkout/bundles/.git")).unwrap();
         program(&root.join("checkout/bin"));

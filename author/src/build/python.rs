@@ -1,5 +1,5 @@
-//! Python: `componentize-py` runs the module's top level, and makes a component of the
-//! interpreter as it then is.
+//! Python: `componentize-py` runs the top level of the module, and makes a component of the
+//! interpreter in its state after that.
 
 use super::error::BuildError;
 use super::language::{BuildJob, BuildLanguage, BuildOutput, NewDriver, library, templates};
@@ -11,8 +11,8 @@ const COMPONENTIZE: Wanted = Wanted {
     install: "python3 -m venv {}/python && {}/python/bin/pip install componentize-py==0.25.1",
 };
 
-/// Names for the two interfaces called `types`: without them each would change the
-/// other's name, and with it the modules that the SDK imports.
+/// Names for the two interfaces that are called `types`. Without them each interface would change
+/// the name of the other one, and so the modules that the SDK imports.
 const INTERFACE_NAMES: [&str; 2] = [
     "wasi:http/types@0.2.12=types",
     "toolward:driver/types@0.1.0=toolward_types",
@@ -45,8 +45,8 @@ fn build(job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
     };
     let scratch = job.scratch;
     let component = scratch.path("driver.wasm");
-    // It looks for a virtual environment by starting other programs, unless one is named.
-    // Modules of the sources are found next to them.
+    // Unless a virtual environment is named, it starts other programs to look for one. Modules of
+    // the sources are found next to them.
     scratch.write("no-packages/lib/python3/site-packages", &[])?;
     let mut command = job.tool(&program);
     command.env("VIRTUAL_ENV", scratch.path("no-packages"));

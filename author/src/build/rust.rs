@@ -1,4 +1,4 @@
-//! Rust: Cargo builds the crate, and names the component that it made among its messages.
+//! Rust: Cargo builds the crate, and its messages name the component that it made.
 
 mod prepare;
 
@@ -92,8 +92,8 @@ fn build(job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
     Ok((file, compilers))
 }
 
-/// Whether Cargo makes components: builds an empty crate in a directory that is made for it,
-/// without network, and confined where the kernel can.
+/// Checks that Cargo makes components: builds an empty crate in a new directory, without network,
+/// and confined if the kernel can confine.
 fn probe(options: &BuildOptions) -> Result<(), BuildError> {
     let scratch = Scratch::with_bundle()?;
     let manifest = "[package]\nname = \"probe\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\
@@ -123,8 +123,8 @@ fn probe(options: &BuildOptions) -> Result<(), BuildError> {
             }
         },
     };
-    // Cargo takes settings, programs among them, from the current directory and those
-    // above it. Only the system's owner writes to the root.
+    // Cargo takes settings, among them programs, from the current directory and the directories
+    // above it. In the root only the system's owner can write such settings.
     let cargo = Cargo {
         program: find_cargo(&job)?,
         directory: Some(Path::new("/")),
@@ -152,16 +152,16 @@ fn find_cargo(job: &BuildJob<'_>) -> Result<PathBuf, BuildError> {
 /// Cargo, and the crate that it builds.
 struct Cargo {
     program: PathBuf,
-    /// Where to run it, if not in the current directory.
+    /// The directory in which it runs; `None` for the current directory.
     directory: Option<&'static Path>,
     manifest: PathBuf,
 }
 
 impl Cargo {
-    /// Runs Cargo, and gives the path of the component that it made.
+    /// Runs Cargo, and returns the path of the component that it made.
     ///
-    /// A confined build has no network, and writes to no directory that other builds read.
-    /// So Cargo fetches first, which runs none of what it fetches.
+    /// A confined build has no network, and can't write to the directories that other builds read.
+    /// So Cargo fetches before that. It runs nothing of what it fetches.
     fn build(&self, job: &mut BuildJob<'_>) -> Result<PathBuf, BuildError> {
         let options = job.options;
         let mut tool = self.tool(job);
@@ -171,7 +171,7 @@ impl Cargo {
         tool.args(["build", "--release", "--target", TARGET, "--manifest-path"])
             .arg(&self.manifest)
             .args(["--message-format", "json-render-diagnostics"])
-            // Else `COMPILER_FILE` could be that of an earlier build.
+            // Otherwise `COMPILER_FILE` could be from an earlier build.
             .env("CARGO_CACHE_RUSTC_INFO", "1");
         if options.locked {
             tool.arg("--locked");
@@ -206,9 +206,9 @@ impl Cargo {
             .ok_or_else(|| BuildError::NoComponent(job.from.to_owned()))
     }
 
-    /// How the compiler that made the artifact names itself. Only Cargo knows which one that
-    /// was: `RUSTC`, settings or rustup choose it. If Cargo has left no trace of it, how
-    /// Cargo names itself.
+    /// Returns the name that the compiler of the artifact gives itself. Only Cargo knows the
+    /// compiler: `RUSTC`, settings or rustup choose it. If Cargo has not recorded it, returns the
+    /// name that Cargo gives itself.
     fn compiler(&self, job: &BuildJob<'_>, artifact: &Path) -> String {
         // TARGET-DIRECTORY/wasm32-wasip2/release/NAME.wasm
         let directory = artifact.ancestors().nth(3);
@@ -224,8 +224,8 @@ impl Cargo {
     }
 }
 
-/// Names the directories that the build writes to, regardless of settings in the checkout,
-/// and allows what Cargo needs besides.
+/// Names the directories to which the build writes, regardless of settings in the checkout. Allows
+/// everything else that Cargo needs.
 fn restrict(tool: &mut Tool, workspace: &CargoWorkspace, scratch: &Scratch, tools: &BuildTools) {
     tool.arg("--target-dir").arg(&workspace.target);
     tool.env("TMPDIR", scratch.directory());
@@ -244,13 +244,13 @@ fn restrict(tool: &mut Tool, workspace: &CargoWorkspace, scratch: &Scratch, tool
     if let Some(lock) = workspace.lock() {
         confinement.write(&lock);
     }
-    // What Cargo starts, and a script in its place.
+    // The programs that Cargo starts, and a script that replaces one of them.
     for program in ["cargo", "rustc"] {
         if let Some(program) = tools.named(program.as_ref(), &scratch.bundle) {
             confinement.run(&program);
         }
     }
-    // Not the directory itself, so that its entries may be links.
+    // Not the directory itself: in this way its entries may be links.
     if let Some(cargo_home) = tools.cargo_home() {
         confinement.read_entries(&cargo_home);
     }
@@ -260,7 +260,7 @@ fn restrict(tool: &mut Tool, workspace: &CargoWorkspace, scratch: &Scratch, tool
     read_settings(confinement);
 }
 
-/// Lets Cargo and rustup read their settings in the current directory and those above it.
+/// Lets Cargo and rustup read their settings in the current directory and the directories above it.
 fn read_settings(confinement: &mut BuildConfinement) {
     const SETTINGS: [&str; 4] = [
         ".cargo/config.toml",
@@ -283,7 +283,7 @@ fn read_settings(confinement: &mut BuildConfinement) {
 /// The `.wasm` files that Cargo reports, each with its crate's manifest.
 type Artifacts = Vec<(String, String)>;
 
-/// The cause of a failure that a line of Cargo's output shows; `confined` is whether it is confined.
+/// Returns the cause of a failure that a line of Cargo's output shows.
 fn failure_reason(line: &str, confined: bool) -> Option<BuildReason> {
     let lacks = [
         "may not be installed",
@@ -293,7 +293,7 @@ fn failure_reason(line: &str, confined: bool) -> Option<BuildReason> {
     if lacks.iter().any(|lack| line.contains(lack)) {
         return Some(BuildReason::TargetMissing);
     }
-    // `std` and the guest library without it both define the handler of panics.
+    // Both `std` and a guest library without `std` define the panic handler.
     let twice = line.contains("duplicate lang item") && line.contains("`panic_impl`");
     let unknown = ["crate `std`", "module `std`", "macro `println`"];
     let unknown = line.starts_with("error") && unknown.iter().any(|one| line.contains(one));
@@ -303,7 +303,7 @@ fn failure_reason(line: &str, confined: bool) -> Option<BuildReason> {
     (confined && tells_of_denial(line)).then_some(BuildReason::Denied)
 }
 
-/// Reads Cargo's messages. Without an artifact the build is reported to have made none.
+/// Reads Cargo's messages. Without an artifact, the build reports a missing component.
 fn artifacts(stdout: ChildStdout) -> Artifacts {
     let mut artifacts = Artifacts::new();
     let _ = read_lines(stdout, &mut |line| {
@@ -323,10 +323,10 @@ fn artifacts(stdout: ChildStdout) -> Artifacts {
     artifacts
 }
 
-/// Where Cargo keeps its compiler's version, in the target directory.
+/// The file in the target directory in which Cargo stores its compiler's version.
 const COMPILER_FILE: &str = ".rustc_info.json";
 
-/// The compiler that was used in a target directory.
+/// Returns the compiler that was used in a target directory.
 fn compiler_in(directory: &Path) -> Option<String> {
     let info = read_json(&directory.join(COMPILER_FILE))?;
     let outputs = info.get("outputs")?.as_object()?;
@@ -336,7 +336,7 @@ fn compiler_in(directory: &Path) -> Option<String> {
     });
     let mut names: Vec<String> = answers.collect();
     names.dedup();
-    // Two would leave open which of them it was.
+    // With two versions, the right one is unknown.
     match <[String; 1]>::try_from(names) {
         Ok([name]) => Some(name),
         Err(_) => None,

@@ -1,6 +1,7 @@
-//! Runs the start of a program in Go when it is built, so that no call has to: what it leaves in memory and globals
-//! becomes the module's own. `wasmtime-wizer` takes the module apart and puts it together; here is what the
-//! start meets while it runs. It meets nothing of this machine, so that two builds give the same bytes.
+//! Runs the start of a Go program when it is built, so that no call must run it. The memory and
+//! globals after the start become part of the module. `wasmtime-wizer` takes the module apart and
+//! puts it together. This module provides the environment of the start. It contains nothing of this
+//! machine, so that two builds give the same bytes.
 
 mod adapter;
 
@@ -22,31 +23,32 @@ const ADAPTER_MEMORY: &str = "toolward_adapter_memory";
 
 const WASI: &str = "wasi_snapshot_preview1";
 
-/// Answers of WASI preview 1: it is done; the descriptor is unknown.
+/// Results of WASI preview 1: success, and an unknown descriptor.
 const DONE: i32 = 0;
 const BADF: i32 = 8;
 
-/// The size of what describes a descriptor.
+/// The size of the description of a descriptor.
 const FDSTAT_BYTES: usize = 24;
 
-/// The most fuel of a start: Go's own takes a million and a half.
+/// The most fuel of a start. Go's own start takes a million and a half.
 const MAX_FUEL: u64 = 1_000_000_000;
 
-/// The most memory of a start, in bytes: all of it becomes part of the component. And the most entries of its table.
+/// The most memory of a start, in bytes, and the most entries of its table. All of the memory
+/// becomes part of the component.
 const MAX_MEMORY_BYTES: usize = 64 << 20;
 const MAX_TABLE_ELEMENTS: usize = 1 << 20;
 
-/// The most bytes that a start prints, and the most pieces in which it hands them over at once.
+/// The most bytes that a start may print, and the most pieces in one write.
 const MAX_SAID_BYTES: usize = 4096;
 const MAX_PIECES: u32 = 64;
 
-/// How often a start may wait, for no time. Go does before it prints a panic.
+/// How often a start may wait. Waits take no time. Go waits before it prints a panic.
 const MAX_WAITS: u32 = 64;
 
-/// What a start has while it runs.
+/// The state of a start while it runs.
 struct Started {
     limits: StoreLimits,
-    /// For Go's own seeds, which it takes first.
+    /// The random bytes for Go's own seeds, which Go takes first.
     random: Option<blake3::OutputReader>,
     /// What it printed.
     said: Vec<u8>,
@@ -55,9 +57,9 @@ struct Started {
 
 type Host<'a> = Caller<'a, Started>;
 
-/// The module after its start.
+/// Returns the module after its start.
 ///
-/// The error names what the start did that can't be done when a driver is built.
+/// The error names an operation of the start that can't be done when a driver is built.
 pub(super) fn run(wasm: &[u8]) -> Result<Vec<u8>, String> {
     start(wasm, MAX_FUEL).map_err(|error| format!("{error:#}"))
 }
@@ -71,10 +73,10 @@ fn start(wasm: &[u8], fuel: u64) -> wasmtime::Result<Vec<u8>> {
     config
         .consume_fuel(true)
         .cranelift_opt_level(OptLevel::None)
-        // The same on all machines.
+        // The result must be the same on all machines.
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false);
-    // Names of functions are stripped, and offsets say nothing.
+    // Names of functions are stripped, and offsets help no one.
     config.wasm_backtrace_max_frames(None);
     let engine = Engine::new(&config)?;
     let compiled = Module::new(&engine, &instrumented)?;
@@ -115,7 +117,7 @@ fn start(wasm: &[u8], fuel: u64) -> wasmtime::Result<Vec<u8>> {
     let pages = match ran {
         Err(error) if said.is_empty() => return Err(error),
         Err(error) => wasmtime::bail!("{error:#}; it printed {said:?}"),
-        // Each call would print it without the snapshot.
+        // Without the snapshot, each call would print it.
         Ok(_) if !said.is_empty() => wasmtime::bail!("it prints {said:?}"),
         Ok(None) => wasmtime::bail!(
             "its library is older than snapshots: take that of a new bundle (`toolward new`)"
@@ -127,7 +129,7 @@ fn start(wasm: &[u8], fuel: u64) -> wasmtime::Result<Vec<u8>> {
         instance,
         is_whole: true,
     };
-    // Nothing in it waits.
+    // No operation of the snapshot waits.
     let snapshot = wizer.snapshot(&module, &mut state).now_or_never();
     match snapshot {
         Some(snapshot) if state.is_whole => adapter::with_pages(&snapshot?, pages),
@@ -135,8 +137,8 @@ fn start(wasm: &[u8], fuel: u64) -> wasmtime::Result<Vec<u8>> {
     }
 }
 
-/// What a start may ask for. Files, arguments and variables there are none, and it is just after 1970; Go's seeds
-/// depend on the module alone.
+/// Defines the functions that a start may call. There are no files, arguments or variables, and the
+/// time is just after 1970. Go's seeds depend only on the module.
 fn wasi(linker: &mut Linker<Started>) -> wasmtime::Result<()> {
     let none = |mut host: Host<'_>, count: u32, bytes: u32| {
         write(&mut host, count, &[0; 4])?;
@@ -148,7 +150,7 @@ fn wasi(linker: &mut Linker<Started>) -> wasmtime::Result<()> {
     linker.func_wrap(WASI, "environ_get", |_: u32, _: u32| DONE)?;
     linker.func_wrap(WASI, "sched_yield", || DONE)?;
     linker.func_wrap(WASI, "fd_prestat_get", |_: u32, _: u32| BADF)?;
-    // As the adapter answers where the driver runs.
+    // The adapter gives the same answer when the driver runs.
     linker.func_wrap(WASI, "fd_fdstat_set_flags", |_: u32, _: u32| BADF)?;
     linker.func_wrap(
         WASI,
@@ -173,7 +175,7 @@ fn wasi(linker: &mut Linker<Started>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Each function that the module imports fails, with its name.
+/// Makes each function that the module imports fail with its name.
 fn refuse(linker: &mut Linker<Started>, module: &Module) -> wasmtime::Result<()> {
     for import in module.imports() {
         let (from, name) = (import.module(), import.name());
@@ -197,7 +199,7 @@ fn random(mut host: Host<'_>, at: u32, length: u32) -> wasmtime::Result<i32> {
     Ok(DONE)
 }
 
-/// Time stands still: what waits for long would wait for ever.
+/// The clock stands still, so a long wait would never end.
 fn wait(
     mut host: Host<'_>,
     _awaited: u32,
@@ -213,7 +215,7 @@ fn wait(
     write(&mut host, happened, &count.to_le_bytes())
 }
 
-/// Keeps what is printed, to say it.
+/// Stores the printed bytes for the error message.
 fn print(
     mut host: Host<'_>,
     _descriptor: u32,
@@ -265,11 +267,12 @@ fn part(memory: &mut [u8], at: u32, length: u32) -> wasmtime::Result<&mut [u8]> 
     part.ok_or_else(|| wasmtime::format_err!("it names an address outside of its memory"))
 }
 
-/// The module after its start.
+/// The module's instance after its start.
 struct State {
     store: Store<Started>,
     instance: Instance,
-    /// Whether all that was asked for was there: `instrument` exports it, and takes no other globals than numbers.
+    /// Whether everything that the snapshot asked for exists. `instrument` exports all of it, and
+    /// accepts only globals that are numbers.
     is_whole: bool,
 }
 

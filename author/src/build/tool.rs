@@ -1,5 +1,5 @@
-//! A program that is started: how it is called, what it may reach, what it prints, and how it
-//! names itself for the provenance.
+//! A program that a build starts: its command, its confinement, its output, and its name for the
+//! provenance.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::ops::{Deref, DerefMut};
@@ -14,22 +14,22 @@ use super::error::{BuildError, BuildReason};
 use super::program::Scratch;
 use super::{BuildOptions, BuildProgress, can_confine};
 
-/// How many lines of a tool's standard output are kept until its standard error ends.
+/// The most lines of a tool's standard output that are stored until its standard error ends.
 const MAX_LINES: usize = 10_000;
 
-/// How much of a line is kept, in bytes.
+/// The most bytes of a line that are stored.
 const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// The most characters of a name with its version.
 const MAX_NAME_CHARS: usize = 200;
 
-/// The most bytes that are read of a tool's answer about its version.
+/// The most bytes of a tool's answer about its version that are read.
 const MAX_ANSWER_BYTES: u64 = 4096;
 
 /// The most bytes of a JSON file with a version.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// A command, and its confinement unless there is to be none.
+/// A command and its confinement; without a confinement, it has all rights of the user.
 pub(super) struct Tool {
     command: Command,
     confinement: Option<BuildConfinement>,
@@ -43,7 +43,7 @@ impl Tool {
         Self::of(command, scratch, options)
     }
 
-    /// A tool with an environment that is settled already.
+    /// A tool with a given environment.
     pub(super) fn of(command: Command, scratch: &Scratch, options: &BuildOptions) -> Self {
         let confinement = (options.confine && can_confine()).then(|| {
             let mut confinement =
@@ -57,12 +57,12 @@ impl Tool {
         }
     }
 
-    /// What it may reach; `None` if that is all that the user can.
+    /// Returns the confinement; `None` if the tool has all rights of the user.
     pub(super) fn confinement(&mut self) -> Option<&mut BuildConfinement> {
         self.confinement.as_mut()
     }
 
-    /// Lets it write to a directory, which is made if it is missing.
+    /// Lets it write to a directory, which is created if it is missing.
     pub(super) fn write(&mut self, directory: &Path) {
         if let Some(confinement) = &mut self.confinement {
             // Without it the tool reports what is missing.
@@ -71,7 +71,7 @@ impl Tool {
         }
     }
 
-    /// Starts it. `unusable` makes an error from the system's error about the program.
+    /// Starts the tool. `unusable` converts the system's error about the program.
     pub(super) fn start(
         &mut self,
         unusable: impl Fn(PathBuf, std::io::Error) -> BuildError + Sync,
@@ -84,7 +84,7 @@ impl Tool {
         }
     }
 
-    /// Whether it can be started and ends well. What it prints is not looked at.
+    /// Whether the tool can be started and succeeds. Its output is ignored.
     pub(super) fn succeeds(&mut self) -> Result<bool, BuildError> {
         self.command
             .stdin(Stdio::null())
@@ -112,10 +112,11 @@ impl DerefMut for Tool {
     }
 }
 
-/// Makes an error of the system's error about a program.
+/// Converts the system's error about a program.
 pub(super) type Unusable = fn(PathBuf, std::io::Error) -> BuildError;
 
-/// Runs a tool: its standard error goes to `show` line by line, its standard output to `read`.
+/// Runs a tool. Passes its standard error to `show` line by line, and its standard output to
+/// `read`.
 pub(super) fn watch<T: Default + Send + 'static>(
     tool: &mut Tool,
     unusable: Unusable,
@@ -140,7 +141,7 @@ pub(super) fn watch<T: Default + Send + 'static>(
     Ok((status, printed.unwrap_or_default()))
 }
 
-/// Runs a tool; what it prints goes to `progress` line by line, standard error first.
+/// Runs a tool. Passes its output to `progress` line by line, standard error first.
 pub(super) fn run(
     mut tool: Tool,
     from: &str,
@@ -154,7 +155,7 @@ pub(super) fn run(
     };
     let read = |stdout: ChildStdout| {
         let mut printed = Vec::new();
-        // What can't be read is not shown; the tool's status is the result.
+        // Output that can't be read is not shown. The tool's status is the result.
         let _ = read_lines(stdout, &mut |line| {
             if printed.len() < MAX_LINES {
                 printed.push(line.to_owned());
@@ -176,7 +177,7 @@ pub(super) fn run(
     }
 }
 
-/// Whether a line of a tool speaks of something that it may not do.
+/// Whether a line of a tool reports that an operation was denied.
 pub(super) fn tells_of_denial(line: &str) -> bool {
     let texts = [
         "ermission denied",
@@ -187,7 +188,7 @@ pub(super) fn tells_of_denial(line: &str) -> bool {
     texts.iter().any(|text| line.contains(text))
 }
 
-/// Passes the lines of a stream on until it ends, long ones cut. Reads everything: a
+/// Passes on the lines of a stream until it ends. Long lines are cut. Reads everything, since a
 /// tool fails when the other end of its output is closed.
 pub(super) fn read_lines(stream: impl Read, line: &mut dyn FnMut(&str)) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
@@ -211,13 +212,13 @@ pub(super) fn read_lines(stream: impl Read, line: &mut dyn FnMut(&str)) -> std::
     }
 }
 
-/// A tool's name with its version; the name alone if it gives none: the
-/// component is built by then, and does not fail for it.
+/// Returns a tool's name with its version, or the name alone if the tool reports no version. The
+/// component is built by then, so a missing version is not an error.
 pub(super) fn version(name: &str, tool: Tool) -> String {
     named(name, &answer(tool).unwrap_or_default())
 }
 
-/// A name and a version as one, made safe to show.
+/// Joins a name and a version, and makes them safe to show.
 pub(super) fn named(name: &str, version: &str) -> String {
     let line = version.lines().next().unwrap_or_default().trim();
     let whole = match line {
@@ -234,7 +235,7 @@ fn answer(mut tool: Tool) -> Option<String> {
         .stderr(Stdio::null());
     let mut child = tool.start(BuildError::Tool).ok()?;
     let mut bytes = Vec::new();
-    // The end of it closes the pipe: a tool with a longer answer fails, and has no version.
+    // Dropping the pipe closes it. A tool with a longer answer then fails, and has no version.
     let stdout = child.stdout.take();
     let read = stdout.map(|stdout| stdout.take(MAX_ANSWER_BYTES).read_to_end(&mut bytes));
     let status = child.wait().ok()?;
@@ -243,7 +244,7 @@ fn answer(mut tool: Tool) -> Option<String> {
     status.success().then_some(text)
 }
 
-/// A JSON file, if it is one and of reasonable size.
+/// Reads a JSON file; `None` if it is too large or not valid.
 pub(super) fn read_json(path: &Path) -> Option<Value> {
     let file = toolward_support::files::open_regular(path).ok()?;
     let bytes = toolward_support::files::read(file, path, MAX_FILE_BYTES).ok()?;

@@ -1,4 +1,4 @@
-//! From a core module, as compilers for WASI preview 1 make it, to a component; and the worlds of `wit/`.
+//! Makes a component of a core module for WASI preview 1. Also has the worlds of `wit/`.
 
 use std::path::Path;
 
@@ -14,15 +14,15 @@ use toolward_bundle::dev::World;
 /// The header of a core module: the magic number, version 1, layer 0.
 const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 
-/// The prefix of the sections that name the world that a core module was
-/// compiled for. Not used: reading a foreign one would only be a risk.
+/// The prefix of the sections that name the world for which a core module was compiled. They are
+/// not used: reading such a section of someone else's module would only be a risk.
 const WORLD_SECTION: &str = "component-type";
 
-/// Makes a component of a core module; a component is returned unchanged. `worlds` is a
-/// directory that [`write`] wrote.
+/// Makes a component of a core module. A component is returned unchanged. `worlds` is a directory
+/// that [`write`] wrote.
 ///
-/// The module counts as one of the largest world: what it does not import the component
-/// does not, either.
+/// The module is treated as a module of the largest world. The component does not import what the
+/// module does not import.
 pub(super) fn component(wasm: Vec<u8>, worlds: &Path) -> Result<Vec<u8>, String> {
     if !wasm.starts_with(MODULE) {
         return Ok(wasm);
@@ -40,25 +40,25 @@ pub(super) fn component(wasm: Vec<u8>, worlds: &Path) -> Result<Vec<u8>, String>
             .validate(true)
             .encode()
     };
-    // The alternate form has the whole chain on one line.
+    // The alternate form writes the whole chain of errors on one line.
     encode().map_err(|error| format!("{error:#}"))
 }
 
-/// The module, if it is valid, without the sections about its world.
+/// Returns the module without the sections about its world, if the module is valid.
 fn without_world(wasm: &[u8]) -> anyhow::Result<Vec<u8>> {
     Validator::new().validate_all(wasm)?;
     let mut kept = MODULE.to_vec();
     let mut start = MODULE.len();
     for payload in Parser::new(0).parse_all(wasm) {
         let payload = payload?;
-        // The code's functions lie inside its section.
+        // The functions of the code are inside its section.
         let Some((_, range)) = payload.as_section() else {
             continue;
         };
         let of_world = matches!(&payload, Payload::CustomSection(section)
             if section.name().starts_with(WORLD_SECTION));
         if !of_world {
-            // With its header, which ends at the content.
+            // The kept bytes include the section's header.
             kept.extend_from_slice(wasm.get(start..range.end).unwrap_or_default());
         }
         start = range.end;
@@ -86,7 +86,7 @@ const FILES: [(&str, &str); 10] = files! {
     "deps/random/random.wit",
 };
 
-/// Writes the files below a directory, as the tools of other languages take them.
+/// Writes the files of `wit/` below a directory, as the tools of other languages read them.
 pub(super) fn write(directory: &Path) -> std::io::Result<()> {
     for (name, text) in FILES {
         let path = directory.join(name);
@@ -98,7 +98,7 @@ pub(super) fn write(directory: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A world, from a directory that [`write`] wrote.
+/// Reads a world from a directory that [`write`] wrote.
 pub(super) fn resolve(directory: &Path, world: World) -> anyhow::Result<(Resolve, WorldId)> {
     let mut resolve = Resolve::default();
     let (package, _) = resolve.push_dir(directory)?;
@@ -110,7 +110,7 @@ pub(super) fn resolve(directory: &Path, world: World) -> anyhow::Result<(Resolve
 mod tests {
     use super::*;
 
-    /// As a compiler for WASI preview 1 makes it, but for what `execute` would do.
+    /// A module in the form of a compiler for WASI preview 1, except that `execute` does nothing.
     const MODULE_OF_A_DRIVER: &str = r#"(module
         (import "wasi_snapshot_preview1" "random_get" (func (param i32 i32) (result i32)))
         (memory (export "memory") 1)
@@ -136,7 +136,7 @@ mod tests {
             "{:?}",
             surface.imports
         );
-        // It is one now, and stays unchanged.
+        // It is a component now, and stays unchanged.
         let again = component(wasm.clone(), worlds.path()).unwrap();
         assert_eq!(again, wasm);
     }

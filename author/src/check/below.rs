@@ -28,7 +28,8 @@ const MAX_ROOTS: usize = 1000;
 pub(super) struct Below {
     /// The nearest bundles, by path.
     pub(super) bundles: Vec<PathBuf>,
-    /// The directories with a folder such as `.tools` and without a bundle.toml, by path. Bundles may be below them.
+    /// The directories with a folder such as `.tools` and without a bundle.toml, by path. Bundles
+    /// may be below them.
     pub(super) workspaces: Vec<PathBuf>,
     /// How many directories were searched.
     seen: usize,
@@ -52,7 +53,7 @@ impl Below {
         below
     }
 
-    /// The finding that not all directories were searched.
+    /// Returns the finding that not all directories were searched, if that is so.
     pub(super) fn cut(&self) -> Option<Diagnostic> {
         let message = format!(
             "only {MAX_ROOTS} bundles in {SEARCH_LIMIT} folders are checked at once, and there are more"
@@ -163,7 +164,7 @@ pub(super) fn check_workspace(root: &Path, bundles: &[PathBuf]) -> CheckReport {
     found
 }
 
-/// Returns the directory's name, if it is a valid id of a bundle.
+/// Returns the directory's name as an id of a bundle, or `my-tools` if it is not a valid id.
 fn id(root: &Path) -> String {
     let whole = root.canonicalize().ok();
     let name = whole.as_deref().and_then(Path::file_name);

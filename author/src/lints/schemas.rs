@@ -1,6 +1,6 @@
 //! Finds keywords and defaults in schemas that have no effect, and inputs that clients can't use
-//! directly. Also finds names in `required` that are missing in the `properties` next to it, so
-//! that nothing describes the value.
+//! directly. Also finds names in `required` that the `properties` next to it lack, so that nothing
+//! describes the value.
 
 use serde_json::{Map, Value};
 

@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     no_confine: bool,
 }
 
-/// Returns the tools of other languages.
+/// Returns the places of the build tools, and the settings of Rust's tools.
 pub(crate) fn tools(named: Option<&PathBuf>, context: &Context) -> BuildTools {
     let own = || Some(context.data_directory.as_ref()?.join("toolchain"));
     let named = named.map(|named| std::path::absolute(named).unwrap_or_else(|_| named.clone()));

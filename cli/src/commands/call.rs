@@ -268,8 +268,8 @@ fn show(
     })
 }
 
-/// Returns the granted hosts whose addresses are not granted, if the driver was refused one of the
-/// hosts.
+/// Returns the granted hosts whose addresses are not granted, if a network request of the driver
+/// was refused.
 fn internal_addresses(tool: &ToolFacts, reply: &Reply) -> Vec<InternalAddress> {
     let mut violations = reply.metadata.violations.iter();
     let is_refused = violations.any(|one| one.kind == (&Class::Network).into());

@@ -73,7 +73,7 @@ impl Install {
 }
 
 impl InstallFlags {
-    /// Starts each helper process when it is first needed.
+    /// Makes the installer. Each helper process starts when it is first needed.
     fn installer<'a>(&'a self, context: &'a Context) -> Result<Installer<'a>> {
         let accept = self.accept.as_deref().map(str::parse).transpose();
         Ok(Installer {
@@ -195,7 +195,7 @@ fn shown(text: impl AsRef<str>) -> String {
     visible_line(text.as_ref(), 400)
 }
 
-/// A remark about a host name that people read in other letters than it is written.
+/// Returns a remark if the host's name is an encoding of a name in other letters.
 fn encoded(host: &UnknownHost) -> &'static str {
     match host.is_encoded() {
         true => {

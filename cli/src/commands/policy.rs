@@ -58,8 +58,7 @@ impl Subject {
         PolicyReview::read(&self.source, &self.policies, context)
     }
 
-    /// Returns the failure for an installed tool that was left out, if the name is that of such a
-    /// tool.
+    /// Returns the failure if the name is the name of an installed tool that was left out.
     pub(crate) fn withheld(
         &self,
         review: &PolicyReview,

@@ -147,7 +147,8 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
     let (counted, scraped) = arguments
         .metrics
         .open(recorder.clone(), arguments.http_flags.token_files())?;
-    // In a separate folder, since a process that keeps access to it can write next to its files.
+    // Denials are in a separate folder, since a confined process that may write them can write
+    // everywhere in their folder.
     let state = operator.setup.state(context);
     let denials = state.map(|state| state.join("denials"));
     let (shared_state, not_kept) = match setup.shared_state(denials.as_deref()) {
@@ -173,7 +174,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
         defer_above: arguments.defer_above,
         operator,
     };
-    // Starts the broker's program when the processors have less to do.
+    // The broker's program starts while the features are made.
     let start = || builder.broker.start();
     let first = || builder.make(watch.loaded(), watch.granted(), None);
     let (started, features) = beside(start, first);
@@ -242,7 +243,7 @@ struct Server {
 }
 
 impl Server {
-    /// What the process has to keep.
+    /// Returns the access that the process keeps when it confines itself.
     fn confinement(&self, denials: Option<&Path>) -> Result<Confinement> {
         let setup = self.builder.operator.configured();
         let confinement = setup.kept(&self.host, self.watch.granted())?;
@@ -392,8 +393,8 @@ fn beside<A: Send, B>(there: impl Fn() -> A + Send + Sync, here: impl FnOnce() -
     })
 }
 
-/// Makes the engine. If that fails, the server ends. The client's handshake goes first, and a call
-/// before that makes the engine itself. Returns whether the engine exists.
+/// Makes the engine. If that fails, the server ends. The client's handshake goes first; a call that
+/// arrives earlier makes the engine itself. Returns whether the engine exists.
 async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: CancellationToken) -> bool {
     tokio::time::sleep(HANDSHAKE_GRACE).await;
     let made = spawn_blocking(move || host.make_engine()).await;

@@ -124,7 +124,7 @@ pub(super) fn about(
     Ok(found.first().map(lines))
 }
 
-/// Returns the store's entries of the bundles that contain the tools.
+/// Returns the store's entries of all installed bundles, if the tools come from them.
 fn installed(source: &BundleSource, context: &Context) -> Result<Vec<InstalledBundle>> {
     match (source.kind(), source.store.existing(context)?) {
         (SourceKind::Installed, Some(store)) => Ok(store.list()?),

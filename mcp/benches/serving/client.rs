@@ -1,5 +1,5 @@
-//! Clients that cost almost nothing: they write text, and read an answer only far enough to know
-//! that it is one.
+//! Clients that cost almost nothing: they write text, and read an answer only far enough to
+//! recognise it.
 
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

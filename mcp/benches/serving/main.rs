@@ -1,8 +1,8 @@
-//! Measures the cost of a call over MCP, and the shares of the sandbox and of the protocol. A
-//! driver that echoes its input and a native tool that does the same are called through one server,
-//! over stdio and over HTTP. The same driver is also called through the host alone, and, over stdio
-//! and through the host, with each call recorded in a ledger by another process. All ways take
-//! turns, so that other work of the machine affects them equally.
+//! Measures the cost of a call over MCP, and the shares of the sandbox and of the protocol. One
+//! server has a driver that echoes its input, and a native tool that does the same. Both are called
+//! over stdio and over HTTP. The driver is also called through the host alone. Over stdio and
+//! through the host, it is also called with each call recorded in a ledger by another process. All
+//! ways take turns, so that other work of the machine affects them equally.
 
 #![expect(
     clippy::expect_used,
@@ -149,7 +149,7 @@ struct Side {
     wire: Wire,
 }
 
-/// By how much the second median is above the first, in microseconds.
+/// Returns by how many microseconds the second median exceeds the first.
 fn more(than: &Way<'_>, way: &Way<'_>) -> f64 {
     let [than, way] = [than, way].map(|way| way.quantile(50).as_secs_f64() * 1e6);
     way - than

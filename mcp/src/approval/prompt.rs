@@ -117,7 +117,8 @@ pub(crate) fn message(request: &ApprovalRequest) -> Option<String> {
     out.chars().nth(MAX_MESSAGE_CHARS).is_none().then_some(out)
 }
 
-/// A value as JSON. Each line starts with a bar, so that it can't imitate a fact.
+/// Writes a value as JSON. Each line starts with a bar, so that it can't imitate another line of
+/// the prompt. Returns `None` if the value is too long.
 fn barred(value: &Value, out: &mut String) -> Option<()> {
     let json = visible_json(&serde_json::to_string_pretty(value).ok()?);
     if json.chars().nth(MAX_ARGUMENT_CHARS).is_some() {
@@ -129,7 +130,7 @@ fn barred(value: &Value, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Where a driver sends requests, as it declares. The host keeps the text short.
+/// Describes the hosts and regions that a driver declares. The host bounds the text.
 fn reach(hosts: &[String], regions: &[String]) -> String {
     let line = match hosts {
         [] => "no host".to_owned(),
@@ -171,8 +172,8 @@ pub(crate) enum ApprovalDecision {
 pub(crate) struct Decided {
     /// The call.
     pub(crate) call: ApprovalKey,
-    /// The answer to a question about it, if the call brings one. `None` if the call resumes after
-    /// its driver asked, and was approved before that.
+    /// The answer to the approval question, if it came with the call. `None` if the call resumes
+    /// after its driver's questions: it was approved before them.
     pub(crate) answer: Option<ApprovalDecision>,
 }
 
@@ -192,7 +193,7 @@ impl Decided {
 pub(crate) struct PendingApproval {
     /// The call, with everything that the person was shown.
     pub(crate) call: ApprovalKey,
-    /// The tool in its form when the question was asked, with any arguments.
+    /// The tool in its form when the question was asked. The arguments don't matter.
     pub(crate) tool: ApprovalKey,
     /// The tool by its name and its callers, which is the key of a denial.
     pub(crate) named: ApprovalKey,
@@ -221,13 +222,13 @@ impl From<ApprovalDecision> for PersonsAnswer {
     }
 }
 
-/// A question that may be open. Dropping it closes it, so a call that ends leaves no question open
-/// and loses no answer that is being stored.
+/// A question that may be open. Dropping it closes the question, so a call that ends leaves no
+/// question open. An answer that is being stored is not lost.
 pub(crate) struct OpenQuestion {
     approvals: Arc<dyn Approvals>,
     id: QuestionId,
-    /// How it is closed when it is dropped; `None` if it is closed already, or if a client has its
-    /// token.
+    /// The answer that closes the question on drop; `None` if the question is closed already, or if
+    /// a client holds its sealed state.
     answer: Option<PersonsAnswer>,
 }
 
@@ -249,7 +250,7 @@ impl OpenQuestion {
         self.answer = None;
     }
 
-    /// Closes it. Returns whether it was open.
+    /// Closes the question. Returns whether it was open.
     pub(crate) async fn close(mut self, answer: PersonsAnswer) -> bool {
         self.on_drop(answer);
         let was_open = close(&*self.approvals, &self.id, answer).await;
@@ -269,7 +270,8 @@ impl Drop for OpenQuestion {
     }
 }
 
-/// Closes a question. If that fails, the question counts as not open, and no approval counts.
+/// Closes a question, and returns whether it was open. If closing fails, it counts as not open, so
+/// that no approval counts.
 async fn close(approvals: &dyn Approvals, question: &QuestionId, answer: PersonsAnswer) -> bool {
     let deadline = state_deadline();
     let answer = || approvals.answer(question.clone(), answer, deadline);

@@ -1,7 +1,7 @@
-//! The round trips of one call: the person behind the client answers a driver's
-//! questions and approvals, and the call continues with the answers. A client of the
-//! session era is asked while the call waits; one of the stateless era carries sealed
-//! state from the question to the answer.
+//! The round trips of one call: the person behind the client answers a driver's questions and
+//! approvals, and the call continues with the answers. A client of the session era is asked while
+//! the call waits. A client of the stateless era carries sealed state from the question to the
+//! answer.
 
 #[cfg(test)]
 mod approval_tests;
@@ -59,7 +59,7 @@ const MAX_REPEATS: u8 = 3;
 enum State {
     /// A person is asked whether the call may run.
     Approval(PendingApproval),
-    /// The driver asks. If the call needed approval, it was approved.
+    /// The driver asks. If the call needs approval, it was approved.
     Questions {
         asked: Box<Asked>,
         approved: Option<ApprovalKey>,
@@ -90,8 +90,8 @@ impl RoundTrips {
     ///
     /// # Errors
     ///
-    /// A fault if the answers belong to no question of this call. The call then does not reach the
-    /// host.
+    /// A fault if the answers belong to no open question of this call, or if the question can't be
+    /// looked up. The call then does not reach the host.
     pub(crate) async fn carry_out(
         &self,
         client: &Client,
@@ -201,8 +201,8 @@ impl Exchange<'_> {
                 let answer = decision.map_or(PersonsAnswer::None, PersonsAnswer::from);
                 let was_open = open.close(answer).await;
                 // Without a decision the question was not answered, and the call asks again. It
-                // also asks again if the question was closed already, for example by a denial of
-                // another question about the tool.
+                // also asks again if an approval comes after the question was closed, for example
+                // by a denial of another question about the tool.
                 let counts =
                     |decision: &ApprovalDecision| was_open || *decision == ApprovalDecision::Deny;
                 let decided = decision.filter(counts).map(|decision| Decided {
@@ -329,7 +329,7 @@ fn requests(asked: &Asked) -> Option<BTreeMap<String, InputRequest>> {
     requests.collect()
 }
 
-/// Asks a client that can be asked while the call waits, one question after the
+/// Asks a client that can be asked while the call waits. The questions are asked one after the
 /// other.
 async fn answered(
     client: &Client,

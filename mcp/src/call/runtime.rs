@@ -13,15 +13,15 @@ use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 use toolward_host::{Host, Reply, Request};
 
-/// A poll that takes this long and does not finish the call moves it to the other runtime. It is
-/// shorter than a guest computes between two yields.
+/// A poll that takes this long and does not finish the call moves the call to the other runtime. A
+/// guest computes longer than this between two yields.
 const LONG_POLL: Duration = Duration::from_micros(100);
 
 /// In the extensions of a call that came while other calls of its connection were open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OthersOpen;
 
-/// The host that runs calls, and the facts that decide on which runtime one runs.
+/// The host that runs calls, and the facts that decide on which runtime a call runs.
 #[derive(Clone, Copy)]
 pub(crate) struct CallRuntime<'a> {
     pub(crate) host: &'a Host,

@@ -22,9 +22,9 @@ const MAX_TITLE_CHARS: usize = 120;
 const MAX_DESCRIPTION_CHARS: usize = 4000;
 /// Characters of a publisher's name.
 const MAX_PUBLISHER_CHARS: usize = 120;
-/// Parts of a declaration that are listed as not given.
+/// The most capabilities that are listed as not given.
 const MAX_WITHOUT_SHOWN: usize = 5;
-/// Characters of one such part.
+/// Characters of one such capability.
 const MAX_CAPABILITY_CHARS: usize = 240;
 /// `_meta` of a tool: its id and its publisher.
 const META_KEY: &str = "toolward/tool";
@@ -104,12 +104,13 @@ fn driver(driver: &DriverFacts) -> Value {
     value
 }
 
-/// A part of a declaration, with any smaller part of it that the policy still gives.
+/// A capability that the tool declares and does not get, with the smaller part that the policy
+/// still gives, if any.
 fn declared(one: &Withheld) -> String {
     visible_line(&one.to_string(), MAX_CAPABILITY_CHARS)
 }
 
-/// The capabilities that the tool declares and does not get, or gets only in part.
+/// Lists the capabilities that the tool declares and does not get, or gets only in part.
 fn not_given(all: &[&Withheld]) -> String {
     let mut shown = unique(all.iter().map(|one| declared(one)));
     let more = shown.len().saturating_sub(MAX_WITHOUT_SHOWN);
@@ -126,7 +127,7 @@ fn open(drivers: &[Arc<DriverFacts>]) -> impl Iterator<Item = &Arc<DriverFacts>>
     drivers.iter().filter(|driver| driver.is_open())
 }
 
-/// The publishers of drivers, without the contract's own.
+/// Names the publishers of the drivers that may serve a call, except the contract's own publisher.
 fn carried_out_by(drivers: &[Arc<DriverFacts>], publisher: &str) -> String {
     let foreign = open(drivers).filter(|driver| *driver.publisher != *publisher);
     let foreign = foreign.map(|driver| visible_line(&driver.publisher, MAX_PUBLISHER_CHARS));

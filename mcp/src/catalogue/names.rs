@@ -28,7 +28,7 @@ const ESCAPE_PREFIX: &str = "tool_";
 /// The name of a tool whose chosen name has no valid character.
 const FALLBACK_NAME: &str = "tool";
 
-/// Characters of a name. Clients allow 64 with their prefix, which has up to 16.
+/// The most characters of a name. Clients allow 64, including their prefix of up to 16.
 const MAX_NAME_CHARS: usize = 48;
 /// Characters that are kept of a longer name, before `_` and a digest.
 const STEM_CHARS: usize = 34;
@@ -209,7 +209,7 @@ codes! {
     }
 }
 
-/// Facts about tools that the host does not have, by bundle and `id@major`.
+/// Facts that the host does not have about its tools, by bundle and `id@major`.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     tools: HashMap<(String, String), Arrived>,
@@ -227,7 +227,7 @@ struct Arrived {
     result: McpResult,
 }
 
-/// Sorts by arrival. Of tools that arrived together, newer major versions come first,
+/// Sorts by arrival. If several major versions of a tool arrived together, the newest comes first,
 /// since an id without a version means the newest.
 type Key = (u64, usize, String, Reverse<u64>);
 
@@ -280,7 +280,7 @@ impl Order {
         let contract = &info.contract;
         (
             arrival.unwrap_or(u64::MAX),
-            // Bundles are installed one by one.
+            // Bundles are installed one by one, so no two bundles have the same arrival.
             arrival.map_or(bundle, |_| 0),
             contract.id.to_string(),
             Reverse(contract.version.major),

@@ -1,5 +1,5 @@
-//! Schemas for MCP, which only allows objects. Any other value is wrapped in an object
-//! under a fixed name, and unwrapped on the way to the driver.
+//! Schemas for MCP, which only allows objects. A value that is not an object is wrapped in an
+//! object under a fixed name; an input is unwrapped on the way to the driver.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ const MAX_PROSE_CHARS: usize = 2000;
 /// Characters of a path in an error.
 const MAX_PATH_CHARS: usize = 200;
 
-/// A schema of an object, which may wrap the contract's.
+/// The schema of an object. It may wrap the contract's schema.
 pub(super) struct Carried {
     pub(super) schema: Arc<JsonObject>,
     /// Whether it wraps the contract's value.
     pub(super) wrapped: bool,
 }
 
-/// The schema of a client's arguments. They are always an object: a schema that allows
+/// Returns the schema of a client's arguments. Arguments are always an object: a schema that allows
 /// objects among other types is narrowed to objects.
 pub(super) fn of_input(schema: &Schema, form: McpSchemas) -> Carried {
     let Some(object) = schema.plain_view(&prose) else {
@@ -45,8 +45,8 @@ pub(super) fn of_input(schema: &Schema, form: McpSchemas) -> Carried {
     }
 }
 
-/// The schema of structured content. An output that may be something else than an
-/// object is always wrapped, so that it has one place. `None` if the only output is null.
+/// Returns the schema of structured content. An output that may be something other than an object
+/// is always wrapped, so that it is always in the same place. `None` if the only output is null.
 pub(super) fn of_output(schema: &Schema, form: McpSchemas) -> Option<Carried> {
     let keywords = keywords(view(schema, form, ""));
     let kind = keywords.as_ref().and_then(|keywords| keywords.get("type"));

@@ -1,6 +1,7 @@
-//! The arguments of a prompt: a client gives some, and the person behind it is asked for the rest.
-//! An answer only becomes an argument, so a question needs no sealed state. The module also lists
-//! the values that a client can offer while a person fills an argument in.
+//! The arguments of a prompt. A client gives some, and the person behind it is asked for required
+//! ones that are missing. An answer can only become an argument, so a question needs no sealed
+//! state. The module also lists the values that a client can offer while a person fills an argument
+//! in.
 
 use std::collections::BTreeMap;
 
@@ -225,8 +226,8 @@ fn chooses(prompt: &ServedPrompt, name: &str) -> bool {
         .any(|message| matches!(&message.part, Part::Chosen { argument, .. } if argument == name))
 }
 
-/// The values that contain the typed text, in the author's order. Values that start with it
-/// come first.
+/// Returns the values that contain the typed text. Values that start with it come first; otherwise
+/// the author's order is kept.
 fn matching<'v>(values: impl Iterator<Item = &'v str>, typed: &str) -> Vec<String> {
     let typed = typed.to_lowercase();
     let mut found: Vec<(bool, &str)> = values

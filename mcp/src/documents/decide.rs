@@ -83,8 +83,8 @@ pub struct DocumentVerdict<'c> {
 }
 
 impl DocumentVerdict<'_> {
-    /// Whether a name means this document. The name may be its id in policies, its name for
-    /// clients, its file, or its bundle.
+    /// Whether a name means this document: its id in policies, its name for clients, the name that
+    /// it asks for, its file, or its bundle.
     #[must_use]
     pub fn is_meant(&self, name: &str) -> bool {
         let file = name.strip_prefix("resources/");
@@ -238,7 +238,7 @@ fn prompt<'c>(
     }
 }
 
-/// Returns a requested name as the first value if it is given, otherwise as the second.
+/// Returns a requested name as the first value if policy gives it, otherwise as the second.
 fn split<T>(asked: Option<T>, given: impl FnOnce(&T) -> bool) -> (Option<T>, Option<T>) {
     match asked {
         Some(asked) if given(&asked) => (Some(asked), None),

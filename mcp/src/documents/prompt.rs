@@ -33,7 +33,7 @@ pub(super) struct PromptContent {
 }
 
 impl ServedPrompt {
-    /// `files`: the served files of its bundle.
+    /// `files` are the served files of the prompt's bundle.
     pub(super) fn new(
         name: &str,
         entry: &Located<prompt::Prompt>,
@@ -117,7 +117,7 @@ impl ServedPrompt {
                 ContentBlock::text(text)
             }
             Part::Media { path, .. } | Part::File { path, .. } => {
-                // No file is missing, since a prompt without one of its files is not served.
+                // A prompt is served only if all its files are served.
                 let file = self.embedded.get(path);
                 let missing = || ErrorData::internal_error("a file of the prompt is missing", None);
                 let file = file.ok_or_else(missing)?;

@@ -158,8 +158,8 @@ fn digest(uri: &str, entry: &ResourceEntry) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// Escapes a value for a text of this type, so that it stays a value there: as the inside of a JSON
-/// string, or as character data, also within an attribute.
+/// Escapes a value for a text of this media type: as the inside of a JSON string, or as character
+/// data of HTML or XML, also within an attribute. For other types the value stays unchanged.
 fn escaped(value: &str, media_type: &str) -> String {
     let (_, subtype) = media_type.split_once('/').unwrap_or_default();
     if matches!(subtype, "json" | "jsonl") || subtype.ends_with("+json") {

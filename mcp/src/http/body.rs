@@ -1,6 +1,6 @@
-//! The body of a message: read within limits of time and size, and parsed just enough to
-//! distinguish requests, which need a permit, from answers and notifications, which must
-//! get through.
+//! The body of a message. It is read within limits of time and size, and parsed just enough to
+//! classify the message: requests need a permit, and answers and notifications must get through
+//! without one.
 
 use std::borrow::Cow;
 use std::pin::Pin;
@@ -48,7 +48,7 @@ pub(super) async fn read(
     let announced = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    // Before a byte is read, and before the client may continue.
+    // Checked before a byte is read, and before the client is asked to continue.
     if announced.is_some_and(|length| usize::try_from(length).map_or(true, |l| l > limits.body)) {
         return Err(HttpRejection::TooLarge(limits.body));
     }
@@ -101,8 +101,8 @@ pub(super) fn kind(body: &[u8]) -> Result<(Kind, MessageSize), HttpRejection> {
 /// most this much of an unread answer is released early.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// Held by a request of the stateless era, then by its answer: if it is dropped while the call runs, the client has
-/// disconnected, unless the server has ended.
+/// Held by a request of the stateless era, then by its answer. If it is dropped while the call
+/// runs, the client has disconnected, unless the server has ended.
 #[derive(Debug)]
 pub(super) struct ClientGuard {
     pub(super) cancellation: SharedCancellation,
@@ -121,22 +121,23 @@ impl Drop for ClientGuard {
 /// The body of an answer. It holds permits until it was sent or its reader has gone, and
 /// can be ended early.
 pub(super) struct PermitBody<B> {
-    /// What a call is cancelled by when its client disconnects. Dropped before the body, which cancels the call.
+    /// Records that the client has disconnected. Dropped before the body, since dropping the body
+    /// cancels the call.
     pub(super) client: Option<ClientGuard>,
     body: B,
-    /// What is left of a frame that is handed on in pieces.
+    /// The rest of a frame that is handed on in pieces.
     rest: Bytes,
     /// Ends it early.
     pub(super) ended: Option<BoxFuture<'static, ()>>,
     over: bool,
     unread: Option<UnreadResults>,
-    /// Counts what is left.
+    /// Counts the current frame until it is handed on.
     counted: Option<UnreadResult>,
     _permits: Vec<Arc<RequestPermit>>,
 }
 
 impl<B> PermitBody<B> {
-    /// Holds permits, and counts what the client has not read.
+    /// Holds the permits, and counts data that the client has not read as `unread`.
     pub(super) fn new(
         body: B,
         permits: Vec<Arc<RequestPermit>>,
@@ -200,7 +201,7 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for PermitBody<B>
     }
 
     fn size_hint(&self) -> SizeHint {
-        // Asked once, before anything was handed on.
+        // Asked once, before any data is handed on.
         self.body.size_hint()
     }
 }

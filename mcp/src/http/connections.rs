@@ -1,5 +1,5 @@
-//! The open connections: how many there may be, and which one is dropped for another. A connection
-//! without a valid token costs its client nothing, so only such connections are dropped.
+//! The open connections: how many there may be, and which one is dropped for another. A client can
+//! replace a connection without a valid token at no cost, so only such connections are dropped.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -63,7 +63,6 @@ pub(super) struct ConnectionPlace {
 }
 
 impl Connections {
-    /// No connections yet.
     pub(super) fn new(limits: &HttpLimits) -> Arc<Self> {
         Arc::new(Self {
             limits: limits.clone(),

@@ -125,8 +125,8 @@ pub(super) struct AllowedNames {
     hosts: Vec<Name>,
     origins: Vec<Origin>,
     /// Whether pages of this machine may call although their origins are not listed. That is safe
-    /// if only this machine reaches the server and a page must know a token. Without tokens, a page
-    /// of any local server could call and read the answer.
+    /// if only this machine reaches the server and a page needs a token. Without tokens, a page of
+    /// any local server could call and read the answer.
     local_pages: bool,
     /// The port of the server.
     port: u16,

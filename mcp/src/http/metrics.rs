@@ -55,8 +55,8 @@ struct Guard {
     page: Page,
 }
 
-/// Serves `page` at [`METRICS_PATH`] until `shutdown` is cancelled. Requests need a token that the
-/// settings know.
+/// Serves `page` at [`METRICS_PATH`] until `shutdown` is cancelled. Requests are authenticated as
+/// `settings` state.
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -108,7 +108,7 @@ async fn answer(State(guard): State<Arc<Guard>>, request: Request) -> Response {
     if let Some(place) = place {
         place.prove(&identity.principal.name);
     }
-    // Held until the page is written. Sending the page takes no processor time.
+    // Held until the page is written. Sending the page takes little processor time.
     let Ok(_writing) = guard.pages.try_acquire() else {
         return HttpRejection::TooMany("pages").into_response();
     };

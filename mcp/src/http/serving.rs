@@ -45,13 +45,13 @@ pub struct Ended {
     pub cut: usize,
 }
 
-/// Listens at an address, with the largest backlog that the system allows. A connection beyond the
-/// backlog is retried only after a second, and a flood fills the standard library's default. Call
-/// it before the process confines itself.
+/// Listens at an address, with the largest backlog that the system allows. A flood fills the
+/// standard library's default, and a client retries a connection beyond the backlog only after a
+/// second. Call it before the process confines itself.
 ///
 /// # Errors
 ///
-/// If the address is not one of this machine, or is in use.
+/// If the address can't be used, for example because another process uses it.
 pub fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     let listener = std::net::TcpListener::bind(address)?;
     rustix::net::listen(&listener, i32::MAX)?;
@@ -64,8 +64,9 @@ pub fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
 ///
 /// # Errors
 ///
-/// If no token is required and the address is not a loopback address; if clients can't name the
-/// address and the settings list no names; if a name is not valid.
+/// If no token is required and the address is not a loopback address, or an allowed origin can be
+/// any page; if clients can't name the address and the settings list no names; if a name is not
+/// valid.
 pub fn check(address: SocketAddr, settings: &Settings) -> Result<(), HttpError> {
     AllowedNames::new(address, settings).map(drop)
 }
@@ -93,9 +94,9 @@ pub(super) fn allowed_listener(
 /// ends the streams on which clients only listen, lets calls finish for
 /// [`HttpLimits::finish_within`](super::HttpLimits::finish_within), and cancels the rest. Clients
 /// that reuse connections, and proxies, lose no request if [`Settings::draining`] is cancelled some
-/// seconds before. `handler` makes a handler for each session, and for each request of the newer
-/// era. The [`Principal`](crate::principal::Principal) of a request is in the extensions of its
-/// [`http::request::Parts`].
+/// seconds before. `handler` makes a handler for each session, and for each request of the
+/// stateless era. The [`Principal`](crate::principal::Principal) of a request is in the extensions
+/// of its [`http::request::Parts`].
 ///
 /// ```no_run
 /// use std::time::Duration;

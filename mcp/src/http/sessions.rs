@@ -1,5 +1,6 @@
 //! Sessions of the protocol's session era. A session belongs to the principal that started it, and
-//! does not exist for others. A call whose client disconnected is cancelled.
+//! does not exist for others. A call whose client disconnects is cancelled unless the client comes
+//! back in time.
 
 mod session;
 
@@ -45,7 +46,6 @@ pub(super) struct HttpCaller {
 }
 
 impl HttpCaller {
-    /// A caller.
     pub(super) fn new(principal: Principal) -> Arc<Self> {
         Arc::new(Self {
             principal,
@@ -85,7 +85,6 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// No sessions yet.
     pub(super) fn new(limits: &HttpLimits, closing: CancellationToken) -> Self {
         Self {
             by_id: Mutex::default(),
@@ -105,9 +104,9 @@ impl Sessions {
         self.of(&*caller().ok()?, id)
     }
 
-    /// Stores a new session. If its owner has too many sessions, the owner's session that was idle
-    /// longest makes room. If all owners together have too many, the owner's session that was idle
-    /// longest makes room; if the owner has none, the one that was idle longest of all.
+    /// Stores a new session. If its owner, or all owners together, have too many sessions, one
+    /// makes room: the owner's session that was idle longest, or, if the owner has no session, the
+    /// session that was idle longest of all. Fails if none of these is idle.
     fn keep(&self, session: Arc<HttpSession>) -> io::Result<()> {
         let mut by_id = lock(&self.by_id);
         let is_own = |other: &&Arc<HttpSession>| other.owner == session.owner;
@@ -194,7 +193,7 @@ impl SessionManager for Sessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), io::Error> {
-        // Without a caller, the session's own end calls this.
+        // Without a caller, rmcp calls this at the session's own end.
         if caller().is_ok() && self.own(id).is_none() {
             return Err(unknown());
         }

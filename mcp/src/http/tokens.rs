@@ -1,5 +1,5 @@
-//! Bearer tokens: made at random, kept as hashes in a file, compared in constant
-//! time. The file alone gives no access.
+//! Bearer tokens. They are made at random, kept as hashes in a file, and compared in constant time.
+//! The file alone gives no access.
 
 mod file;
 
@@ -20,13 +20,13 @@ use crate::principal::Principal;
 /// The prefix of tokens, by which scanners for leaked secrets recognise them.
 pub const PREFIX: &str = "toolward_";
 
-/// Random bytes of a token: too many to guess, so that a fast hash is enough.
+/// Random bytes of a token. They are too many to guess, so a fast hash is enough.
 const RANDOM_BYTES: usize = 32;
 
 /// Longer tokens are not looked up.
 const MAX_TOKEN_BYTES: usize = 512;
 
-/// A token. Show it once, to its owner; it is erased when dropped.
+/// A token. Show it once, to its owner. It is erased when it is dropped.
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {

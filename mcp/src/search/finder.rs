@@ -44,8 +44,8 @@ const LOAD_TEXT: &str = "Gives the full description and the schemas of one tool,
 const CALL_TEXT: &str = "Calls a tool that was loaded with `load_tool`. `input` must \
      fit the input schema that `load_tool` gave.";
 
-/// The schema of what a tool of the server takes (`search`, `load`, `call`) or returns (`found`,
-/// `loaded`).
+/// Returns a schema of the server's tools: of an input (`search`, `load`, `call`) or of an output
+/// (`found`, `loaded`).
 fn schema(name: &str) -> Arc<JsonObject> {
     static ALL: LazyLock<HashMap<String, Arc<JsonObject>>> = LazyLock::new(|| {
         // A test reads every schema in this file.
@@ -92,9 +92,9 @@ pub(crate) fn only_looks(name: &str) -> bool {
 pub(crate) enum Asked<'a> {
     /// A result of the server.
     Answer(CallToolResult),
-    /// A call to one of the tools that find others ends with this error.
+    /// A call to `search_tools` or `load_tool` ends with this error.
     Failed(Box<CallError>),
-    /// The call to another tool is refused. `tool` is the host's name for the tool.
+    /// The call to another tool is refused. `tool` is the host's name for that tool.
     Refused {
         /// The client's name for the tool.
         name: String,

@@ -30,7 +30,7 @@ use crate::revision::Revision;
 const MAX_SUBSCRIPTIONS: usize = 256;
 
 impl Connection {
-    /// The server as a client sees it. The instructions count for the principal.
+    /// Returns the server as a client sees it. The instructions count the tools of the principal.
     fn config(&self, principal: Option<&Principal>) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_logging()
@@ -56,7 +56,8 @@ impl ServerHandler for Connection {
         self.config(self.own_principal().as_ref())
     }
 
-    /// The stateless era: the instructions count the blocked tools of the request's principal.
+    /// Answers `server/discover` of the stateless era. The instructions count the tools of the
+    /// request's principal.
     async fn discover(
         &self,
         context: RequestContext<RoleServer>,
@@ -67,7 +68,8 @@ impl ServerHandler for Connection {
         Ok(DiscoverResult::from_server_info(versions, config))
     }
 
-    /// The session era: the instructions count the blocked tools of the request's principal.
+    /// Answers `initialize` of the session era. The instructions count the tools of the request's
+    /// principal.
     async fn initialize(
         &self,
         request: InitializeRequestParams,
@@ -115,14 +117,14 @@ impl ServerHandler for Connection {
             biased;
             // Dropping the future ends the guest and frees its slot.
             () = context.ct.cancelled() => Ok(result::failed(&cancelled("the call was cancelled")).into()),
-            // Boxed, like every large future: the future of each request has room for the largest
-            // of them, and is moved.
+            // Boxed, since the future is large. Otherwise the future of each request would reserve
+            // room for it, and be moved with it.
             result = Box::pin(incoming.call(request)) => result,
         }
     }
 
-    /// rmcp calls this before it handles a request of the newer era, to compare headers with the
-    /// arguments that they repeat. It returns only tools that the principal may call.
+    /// rmcp calls this before it handles a request of the stateless era, to compare headers with
+    /// the arguments that they repeat. Returns a tool only if the principal may call it.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let features = self.features();
         if features.finder.is_some() {
@@ -226,7 +228,7 @@ impl ServerHandler for Connection {
         };
         let mut result =
             result.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        // As the protocol library does for results that it knows.
+        // The protocol library does the same for the results that it knows.
         if let (false, Some(members)) = (stateless, result.as_object_mut()) {
             members.shift_remove("resultType");
         }

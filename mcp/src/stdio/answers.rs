@@ -1,5 +1,5 @@
-//! What the client gets: answers, which may wait for others of their list, and errors that answer a message which is
-//! not handed on.
+//! Sends answers to the client. An answer may wait for the other answers of its list. A message
+//! that is not handed on is answered with an error.
 
 use std::io;
 
@@ -14,11 +14,11 @@ use super::writer::{LineWriter, Written};
 use crate::messages::{Flaw, Scan};
 use crate::open_requests::invalid;
 
-/// While so many bytes wait to be read by the client, errors without an id are dropped.
-/// A client can't tell which of its lines such an error answers, so a flood of bad
-/// lines must neither fill the queue nor keep good messages from being read.
+/// While this many bytes wait to be read by the client, errors without an id are dropped. A client
+/// can't tell which of its lines such an error answers, so a flood of bad lines must neither fill
+/// the queue nor keep good messages from being read.
 pub(super) const MAX_QUEUED_FOR_UNADDRESSED: usize = 64 << 10;
-/// Room for a line that is being made: most answers fit without growing it.
+/// The initial capacity of a line. It is enough for most answers.
 const LINE_CAPACITY_BYTES: usize = 2 << 10;
 
 pub(super) type Incoming = RxJsonRpcMessage<RoleServer>;
@@ -31,13 +31,15 @@ pub(super) struct Answers<W> {
 }
 
 impl<W: AsyncWrite + Send + Unpin + 'static> Answers<W> {
-    /// Sends a message, which may answer a request. Returns `None` if it waits for others of its list.
+    /// Sends a message, which may answer a request. Returns `None` if the answer waits for the
+    /// other answers of its list.
     pub(super) fn send(
         &mut self,
         message: &Outgoing,
         answered: Option<&RequestId>,
     ) -> io::Result<Option<Written>> {
-        // Text takes less than the values that it was made of.
+        // The message is written as text even if it waits, since text takes less memory than
+        // values.
         let line = line(message)?;
         let collected = match answered {
             Some(id) => self.collected(id, line)?,
@@ -57,11 +59,12 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Answers<W> {
         }
     }
 
-    /// Takes an answer, to a request of a list or not.
+    /// Takes the answer to a request, which may be part of a list.
     fn collected(&mut self, id: &RequestId, mut answer: Vec<u8>) -> io::Result<Collected> {
         if self.batches.contains(id) {
             let kept = self.batches.kept_bytes_with(answer.len());
-            // The line of the list is written in any case: what is kept of it has to have room from the start.
+            // The line of a list is written even if the queue is full, so its answers must have
+            // room from the start.
             if !kept.is_some_and(|bytes| self.writer.has_room(bytes)) {
                 answer = refusal(Some(id), &dropped())?;
             }
@@ -69,8 +72,8 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Answers<W> {
         Ok(self.batches.answered(id, answer))
     }
 
-    /// Answers a message that is not parsed. Returns what is handed on in its place, if it is an answer: the question
-    /// has failed.
+    /// Answers a message that is not parsed. If the message is an answer of the client, returns an
+    /// error that is handed on in its place, so that the question fails.
     pub(super) fn refuse_flawed(
         &mut self,
         flaw: Flaw,
@@ -112,8 +115,8 @@ fn dropped() -> ErrorData {
     )
 }
 
-/// An error that answers a message. JSON-RPC 2.0 section 5 wants a null `id` where the
-/// request's can't be told; the library's own type would leave the member out.
+/// An error that answers a message. If the request's id is unknown, JSON-RPC 2.0 section 5 requires
+/// a null `id`; the library's own type would leave the member out.
 #[derive(Serialize)]
 struct Refusal<'a> {
     jsonrpc: &'static str,

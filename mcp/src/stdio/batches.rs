@@ -26,7 +26,7 @@ pub(super) struct Batches {
 struct Batch {
     /// Requests that were not answered yet.
     requests: Vec<RequestId>,
-    /// How many were answered.
+    /// How many messages were answered.
     answered: usize,
     /// The answers so far, as the start of a list in JSON.
     answers: Vec<u8>,
@@ -120,7 +120,8 @@ impl Batches {
         }
     }
 
-    /// Ends the list that is being read once all its messages were handed on. Returns the line if no answer is awaited.
+    /// Ends the list that is being read once all its messages were handed on. Returns the list's
+    /// line if no answer is awaited.
     pub(super) fn end_of_list(&mut self) -> Option<Vec<u8>> {
         if !self.unread.is_empty() {
             return None;
@@ -130,13 +131,14 @@ impl Batches {
         is_answered.then(|| self.all.pop()?.line()).flatten()
     }
 
-    /// Reads nothing more of the list that is being read. Returns the line if no answer is awaited.
+    /// Reads nothing more of the list that is being read. Returns the list's line if no answer is
+    /// awaited.
     pub(super) fn stop_reading(&mut self) -> Option<Vec<u8>> {
         self.unread.clear();
         self.end_of_list()
     }
 
-    /// Ends all lists. Returns a line with the answers of each.
+    /// Ends all lists. Returns a line for each list that has answers.
     pub(super) fn end(&mut self) -> impl Iterator<Item = Vec<u8>> {
         self.unread.clear();
         self.reading = false;
@@ -158,8 +160,8 @@ impl Batches {
         self.remove(request, None).flatten()
     }
 
-    /// Removes a request from its list, if it is in one. Returns the line if the list is complete
-    /// now.
+    /// Removes a request from its list. Returns `None` if it is in no list, and the list's line if
+    /// the list is complete now.
     fn remove(&mut self, request: &RequestId, answer: Option<&[u8]>) -> Option<Option<Vec<u8>>> {
         let is_in = |batch: &Batch| batch.requests.contains(request);
         let place = self.all.iter().position(is_in)?;

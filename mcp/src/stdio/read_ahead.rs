@@ -24,7 +24,8 @@ const MAX_BATCH_PROCESSORS: usize = MAX_BATCH / BATCH_PER_PROCESSOR;
 const SLOW_CALLS_DECAY: usize = 4;
 /// How often a pause looks for an idle processor while no call ends.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(1);
-/// How long reading pauses at most. A client that cancels a call, or answers a question, must be heard.
+/// How long reading pauses at most. The server must see in time that a client cancels a call or
+/// answers a question.
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
 /// The threads that calls run on.

@@ -1,5 +1,5 @@
-//! The transport on standard input and output. It bounds a message before it is parsed,
-//! and the requests that are open. Answers and notifications always get through.
+//! The transport on standard input and output. It bounds a message before it is parsed, and bounds
+//! the open requests. Answers and notifications do not count as open requests.
 
 use std::future::poll_fn;
 use std::io;
@@ -33,9 +33,10 @@ use crate::strict::{self, Malformed};
 /// Lines of messages, in and out.
 pub(super) struct StdioTransport<R, W> {
     messages: Messages<R, W>,
-    /// Ends when nothing more is read. Waits across all messages: to start waiting takes a lock.
+    /// Completes when nothing more is to be read. One future serves all messages, since starting to
+    /// wait takes a lock.
     stopped: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// Cancelled when the server ends, and not only this connection.
+    /// Cancelled when the whole server ends, not only this connection.
     server_shutdown: CancellationToken,
 }
 
@@ -73,7 +74,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         }
     }
 
-    /// Counts what the client has not read. Too much of it ends this connection; `server_shutdown` ends the server.
+    /// Counts the results that the client has not read. If they take too much memory, this
+    /// connection ends. `server_shutdown` is cancelled when the whole server ends.
     pub(super) fn counting(
         mut self,
         unread: Option<UnreadResults>,
@@ -167,7 +169,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
                         }
                     }
                 }
-                // Without an end of line the decoder waits for more, and keeps its place in this line for the next.
+                // Without an end of line the decoder would wait for more, and apply its place in
+                // this line to the next.
                 if !line.ends_with(b"\n") {
                     line.extend_from_slice(b"\n");
                 }
@@ -233,7 +236,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
         match &mut message {
             JsonRpcMessage::Request(request) => {
                 let is_call = matches!(request.request, ClientRequest::CallToolRequest(_));
-                // A client that cancels or disconnects is seen here: what else cancels a call is the server's end.
+                // The transport sees that a client cancels or disconnects, and sets that reason.
+                // Otherwise the call is cancelled because the server ends.
                 let cancellation =
                     is_call.then(|| SharedCancellation::unless_set(Cancellation::Shutdown));
                 let opened = match self.answers.batches.has_room() {
@@ -364,10 +368,10 @@ where
         if !server_shutdown.is_cancelled() {
             messages.open.disconnected();
         }
-        // The rest of a list is not read either: the answers to its start wait for nothing else.
+        // The rest of a list is not read either, so the answers to its start don't wait for it.
         let answers = &mut messages.answers;
         answers.writer.queue(answers.batches.stop_reading());
-        // What calls report still goes out. This is asked again after each answer.
+        // Running calls can still send reports. rmcp calls this function again after each answer.
         match messages.open.is_empty() {
             true => None,
             false => std::future::pending().await,
@@ -375,7 +379,7 @@ where
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        // Calls that did not end hold up no answer to others of their list.
+        // Calls that have not ended don't hold back the other answers of their list.
         let answers = &mut self.messages.answers;
         answers.writer.queue(answers.batches.end());
         answers.writer.end().await;

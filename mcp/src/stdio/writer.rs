@@ -18,9 +18,10 @@ use toolward_support::helper::lock;
 use crate::client::UnreadResults;
 
 /// While this many bytes are queued, no more messages are read. So a client that does not read
-/// answers fills its own pipe and not our memory.
+/// answers fills its own pipe and not the server's memory.
 const BACKPRESSURE_BYTES: usize = 16 << 20;
-/// Beyond this nothing is queued, except a single message when the queue is empty.
+/// A line may be queued if the queue does not exceed this with it, or if the queue is empty. Errors
+/// and the lines of lists are queued in any case.
 const MAX_QUEUED_BYTES: usize = 256 << 20;
 /// Memory of a queued line besides its bytes.
 const LINE_OVERHEAD_BYTES: usize = 256;

@@ -1,4 +1,5 @@
-//! A client of one request, written byte by byte, so that it can do what no library would do.
+//! A client of one request. It is written byte by byte, so that it can send what a library would
+//! refuse to send.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The directory of the demo, private to its user, and the list of the entries that the demo made in it.
+//! The directory of the demo, which is private to its user, and the list of the entries that the
+//! demo made in it.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io::{ErrorKind, Read as _};
@@ -11,7 +12,8 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use crate::{Code, Environment, Error, Result};
 
-/// The name of the publisher. No operator trusts this name by accident: the trust is recorded in the demo's directory.
+/// The name of the publisher. No operator trusts this name by accident: the trust is recorded in
+/// the demo's directory.
 pub const PUBLISHER: &str = "toolward-demo";
 
 /// Next to the state directory and not in it, since no tool may be given a folder in the state
@@ -76,7 +78,7 @@ impl DemoDirectory {
         })
     }
 
-    /// Creates the folders and the canary, after the list of them.
+    /// Writes the list of the entries, and then creates the folders and the canary.
     pub(super) fn fill(&self) -> Result<()> {
         let list = format!("{}\n{CANARY}\n", FOLDERS.join("\n"));
         self.write(LIST, list.as_bytes())?;
@@ -172,8 +174,8 @@ pub(crate) fn private_folders(environment: &Environment) -> impl Iterator<Item =
 /// entries, they and the directory stay. Returns `None` if no demo exists.
 ///
 /// # Errors
-/// `demo-unknown` if the directory has no list, or not a list of this library; `write-failed` if an entry can't
-/// be removed.
+/// `demo-unknown` if the directory has no list, or not a list of this library; `write-failed` if an
+/// entry can't be removed.
 pub fn remove(environment: &Environment) -> Result<Option<(PathBuf, Vec<String>)>> {
     let directory = directory(environment)?;
     let failed = |error| Error::unwritable(&directory, error);

@@ -66,7 +66,7 @@ pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> 
 }
 
 /// Returns the rules without effect on the installed bundles. Returns nothing if no bundle is
-/// installed or if the bundles can't be read, since other checks report that.
+/// installed or if any bundle is not loaded, since other checks report that.
 pub fn unused_rules(
     source: &BundleSource,
     files: &PolicyFiles,
@@ -98,7 +98,8 @@ pub fn unused_rule_warnings(
     review.map_or_else(Vec::new, |review| review.unused_rules())
 }
 
-/// Returns `None` if a bundle is not loaded, since its tools are then unknown.
+/// Reviews the policy for all bundles. Returns `None` if a bundle is not loaded, since its tools
+/// are then unknown.
 fn review_of_all(
     source: &BundleSource,
     files: &PolicyFiles,

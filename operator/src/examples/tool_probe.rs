@@ -4,8 +4,8 @@
 //! The driver's world has no list of tools: a component gets the tool's id with each call. All
 //! libraries for drivers answer an unknown id with the code `not_found` and a message that names
 //! the id. So each component is called for each tool that its DRIVER.md names, and for a tool that
-//! no component knows. If both answers are the same, the tool is missing. A component with other
-//! answers is not judged.
+//! no component knows. If both answers are the same, the tool is missing. A component that answers
+//! an unknown id in another way is not judged.
 //!
 //! Nothing is granted to these calls: contracts and declarations are replaced by empty ones.
 

@@ -139,7 +139,8 @@ pub fn renew_surfaces(store: &Store, context: &TrustContext) -> Result<()> {
 }
 
 /// Holds and reports the installed bundles that the actions of a library changed, so that a person
-/// can view and accept the difference. Until then they are not loaded, even if this was not called.
+/// can view and accept the difference. Until then they are not loaded. That holds even without a
+/// call of this function.
 pub fn hold_changed(store: &Store, context: &TrustContext) -> Result<()> {
     let report = &context.environment.report;
     renew_surfaces(store, context)?;

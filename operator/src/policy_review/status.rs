@@ -265,7 +265,8 @@ pub struct ToolRow {
     pub state: &'static str,
     /// Why a person is asked, or why the driver does not serve the tool.
     pub reasons: Vec<String>,
-    /// The declared hosts and workspaces that it is served without, because of a rule with `partial`.
+    /// The declared hosts and workspaces that it is served without, because of a rule with
+    /// `partial`.
     pub without: Vec<String>,
 }
 
@@ -295,8 +296,8 @@ impl ToolRow {
     }
 }
 
-/// Returns a row for a tool without a driver, and one for each driver that implements the tool but
-/// may not serve it.
+/// Returns a row for a tool that no driver serves, and one for each driver that implements the tool
+/// but may not serve it.
 fn unserved(tool: &ToolRoutes<'_>) -> Vec<ToolRow> {
     let none = ToolRow {
         tool: tool.contract.tool.major_id(),
@@ -350,7 +351,7 @@ fn reasons(one: &Explanation) -> Vec<String> {
         .collect()
 }
 
-/// One tool. All text in it is its publisher's.
+/// One tool. Its texts may be untrusted.
 #[derive(Debug, Clone, Serialize)]
 pub struct ToolStatus {
     /// `id@major`.
@@ -366,7 +367,8 @@ pub struct ToolStatus {
     pub reasons: Vec<String>,
     /// The capabilities that the sandbox grants it; empty if it is blocked.
     pub grants: Vec<String>,
-    /// The declared hosts and workspaces that it is served without, because of a rule with `partial`.
+    /// The declared hosts and workspaces that it is served without, because of a rule with
+    /// `partial`.
     pub without: Vec<String>,
     /// The driver that serves it, otherwise the first driver that does not.
     pub driver: Option<String>,

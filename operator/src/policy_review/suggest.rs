@@ -1,5 +1,6 @@
-//! Suggests the fewest policy lines that let tools run, and lists the remaining choices: for `policy suggest`, and for
-//! `policy grant`, which can add the operator's standing approval.
+//! Suggests the fewest policy lines that let tools run, and lists the remaining choices.
+//! `policy suggest` shows the lines. `policy grant` adds them, and can add the operator's standing
+//! approval.
 
 use toolward_policy::{
     AskReason, Choices, ChosenLines, Contract, Decision, Implementation, MissingGrant, Policy,
@@ -54,7 +55,7 @@ impl PolicyReview {
         Ok(Some(Suggestion { chosen, remarks }))
     }
 
-    /// Returns the secrets without a value, for which no line is missing.
+    /// Returns remarks on secrets without a value. No policy line provides a value.
     fn valueless(&self, tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
         let wanted = meant_routes(tools, driver);
         let remarks = wanted.flat_map(|route| {

@@ -15,7 +15,7 @@ const FILE: &str = "downloads.json";
 /// Largest file, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Most hosts of one repository, since a registry decides how often it names another one.
+/// The most hosts of one repository, since a registry decides how often it names another host.
 const MAX_HOSTS: usize = 16;
 
 /// Origins by repository. A repository is written as `oci://HOST/REPOSITORY` without a default
@@ -35,7 +35,8 @@ impl DownloadHosts {
     /// The origins for a repository.
     ///
     /// # Errors
-    /// `file-unreadable` if the file belongs to another user, or is not in the form that this library writes.
+    /// `file-unreadable` if the file belongs to another user, or is not in the form that this
+    /// library writes.
     pub(crate) fn of(&self, repository: &Reference) -> Result<BTreeSet<String>> {
         let mut all = self.all()?;
         Ok(all.remove(&key(repository)).unwrap_or_default())

@@ -51,7 +51,7 @@ pub struct Installer<'a> {
     /// The channel whose index lists the current release; by default the channel that the
     /// operator set for the publisher, or the only channel.
     pub channel: Option<&'a str>,
-    /// The surface that was accepted. A release with another surface is held.
+    /// The surface that a person accepted. A release with another surface is held.
     pub accept: Option<Digest>,
     /// The reason for allowing a rollback; `None` if none is allowed.
     pub allow_rollback: Option<&'a str>,
@@ -132,7 +132,7 @@ impl Installer<'_> {
     }
 
     /// Stores the confirmed download hosts, and forgets the hosts of a source that is no longer
-    /// used. If that fails, the bundle stays installed.
+    /// used. The bundle stays installed even if this fails.
     fn settle_hosts(&self, left: Option<&str>) {
         let settled = || -> Result<()> {
             self.network.keep_confirmed()?;
@@ -210,7 +210,8 @@ impl Installer<'_> {
 
     /// Checks that a bundle comes from the place of the installed bundle, or that a person confirms
     /// the new place. Returns `None` if the place is the same. Without this check, an attacker who
-    /// makes an operator install from another place once would also control all updates.
+    /// makes an operator install a bundle once from another place would also control all its
+    /// updates.
     fn check_place(&self, bundle: &Bundle, place: &ReleasePlace) -> Result<Option<SourceMove>> {
         let id = &bundle.manifest.id;
         let Some(installed) = self.store.installed(id)? else {

@@ -179,7 +179,7 @@ pub(super) struct Configuration {
 }
 
 impl Configuration {
-    /// Keeps the text that was read at the start.
+    /// Stores the tables that a running server can't change.
     pub(super) fn new(operator: Arc<Operator>, granted: Arc<Granted>) -> Result<Self> {
         let file = operator.source.trust.file(&operator.environment)?;
         let beside_policy = file.map(ConfigFile::beside_policy).unwrap_or_default();

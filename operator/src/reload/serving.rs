@@ -1,4 +1,4 @@
-//! Serves new hosts, and withdraws everything when the lease ends. The lease expires unless
+//! Serves new hosts, and withdraws everything when the lease ends. The lease ends unless
 //! verification renews it, even while verification is blocked.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -162,9 +162,9 @@ fn refused(id: &str, failure: &Error, environment: &Environment) {
     environment.report.warning_of(&what, failure);
 }
 
-/// The surfaces that named bundles with actions of other bundles had when they were named, by the
-/// bundles' digests. While a server runs, no person can accept a change. So a bundle is refused if
-/// its actions now demand something else.
+/// The surfaces of named bundles that take actions from other bundles, by the bundles' digests, as
+/// they were when the bundles were named. While a server runs, no person can accept a change. So a
+/// bundle is refused if its actions now demand something else.
 #[derive(Debug, Default)]
 struct NamedActions(BTreeMap<Digest, Digest>);
 

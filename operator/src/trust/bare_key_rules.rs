@@ -17,7 +17,7 @@ pub(crate) const BUNDLE_TOML: &str = "bundle.toml";
 /// The suffix of a bundle's archive.
 const ARCHIVE_SUFFIX: &str = ".toolbundle";
 
-/// Most files in the folder of a key. If the folder has more, the key is refused.
+/// The most files in the folder of a key. If the folder has more, the key is refused.
 const MAX_BESIDE: usize = 10_000;
 
 /// Refuses a key in the directory of a bundle, or next to a bundle. Links are resolved.
@@ -28,7 +28,7 @@ pub(super) fn check_place(key: &Path) -> Result<()> {
     let unreadable = |error| Error::unreadable(key, error);
     let named = std::path::absolute(key).map_err(unreadable)?;
     let real = key.canonicalize().map_err(unreadable)?;
-    // The folders of a path with `..` may differ from those that it names.
+    // The real folder of a path with `..` or links may differ from the folder that it names.
     let folder = named.parent().unwrap_or(Path::new("/"));
     let folder = folder.canonicalize().map_err(unreadable)?;
     let target = real.parent().unwrap_or(Path::new("/")).to_owned();
@@ -128,7 +128,7 @@ pub(super) fn hold_none_of(store: &TrustStore, own: &str, prefixes: &[Prefix]) -
     )))
 }
 
-/// Checks that the operator named exactly the publishers whose ids are affected.
+/// Checks that the operator named all publishers of `overlaps`, and only publishers of `possible`.
 pub(super) fn are_given_up(
     overlaps: &[(String, String)],
     possible: &[(String, String)],

@@ -75,8 +75,8 @@ impl TrustChanges<'_> {
     /// Reads a bare key, and checks the request to trust it.
     ///
     /// # Errors
-    /// `key-misplaced`, `key-invalid`, `publisher-known`, `prefix-taken`, `key-revoked`, or if a value of the request is
-    /// not valid.
+    /// `key-misplaced`, `key-invalid`, `publisher-known`, `prefix-taken`, `key-revoked`, or if a
+    /// value of the request is not valid.
     pub fn key_candidate(&self, request: &KeyRequest<'_>) -> Result<KeyCandidate> {
         let path = request.file;
         check_place(path)?;
@@ -232,7 +232,8 @@ fn named_by(path: &Path) -> Result<String> {
     })
 }
 
-/// Refuses a name or a key that is used by another publisher. A publisher's document is never replaced by a key.
+/// Refuses a name or a key that is used by another publisher. A publisher's document is never
+/// replaced by a key.
 fn is_free(
     name: &str,
     key: &PublicKey,

@@ -56,7 +56,8 @@ pub struct TrustChanges<'a> {
     pub network: &'a Network,
     /// The operator's directories.
     pub environment: &'a Environment,
-    /// Records in the ledger which bundles of the store are revoked or held, in addition to the store's own log.
+    /// Records in the ledger which bundles of the store are revoked or held, in addition to the
+    /// store's own log.
     pub rows: Option<TrustRows<'a>>,
 }
 
@@ -105,7 +106,7 @@ impl TrustChanges<'_> {
         })
     }
 
-    /// Returns a fetcher for documents. A removal never needs it.
+    /// Returns a fetcher for documents.
     pub(super) fn fetcher(&self) -> Result<Fetcher> {
         self.network.clone().fetcher(self.trust, self.environment)
     }

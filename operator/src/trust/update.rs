@@ -34,8 +34,8 @@ pub struct PublisherUpdate<'u> {
 
 impl TrustChanges<'_> {
     /// Applies the next documents of a publisher, its list of revocations, another freshness rule,
-    /// or other actions. Without any of these, fetches the next document from the source of the
-    /// first document.
+    /// other actions, or more prefixes. Without any of these, fetches the next document from the
+    /// source of the first document.
     ///
     /// # Errors
     /// `publisher-unknown`, or if a document can't be fetched or is refused.
@@ -256,7 +256,8 @@ impl TrustChanges<'_> {
         for warning in &list.warnings {
             self.environment.report.warning(warning);
         }
-        // Recorded by the current keys, so versions that a thief used up don't count for new keys.
+        // Recorded under the current keys, so versions that a thief used up don't count for new
+        // keys.
         let kind = rollback::VersionedDocument::Revocations;
         let under = publisher.fingerprint().digest().to_string();
         store.see_document(kind, &under, list.version, list.digest, now)?;

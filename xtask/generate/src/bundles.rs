@@ -1,5 +1,5 @@
 //! `examples/bundles`: one signed archive for each example, with a provenance. The key is in the
-//! repository, so anyone can make them. Trust stores know this key and refuse it.
+//! repository, so anyone can make the archives. Trust stores know this key and refuse it.
 
 use std::path::{Path, PathBuf};
 

@@ -33,7 +33,7 @@ fn tables() -> Vec<Page> {
     ]
 }
 
-/// Returns the page that the command's help gives. `program` is the path of the built command.
+/// Returns the page with the command's help. `program` is the path of the built command.
 fn help(program: &Path) -> Outcome<Page> {
     let page = commands::page(program)?;
     Ok(("docs/src/reference/commands.md", page))
@@ -43,7 +43,7 @@ fn help(program: &Path) -> Outcome<Page> {
 pub(crate) fn write(root: &Path, program: &Path) -> Outcome {
     let generated = tables().into_iter().chain([help(program)?]);
     let generated = generated.map(|(path, text)| (path.to_owned(), text));
-    // Excerpts come last. A page that is generated here must not have any.
+    // Excerpts are written last, so a generated page must not have any.
     for (path, text) in generated.chain(excerpts::pages(root)?) {
         std::fs::write(root.join(&path), text).map_err(|error| format!("{path}: {error}"))?;
         println!("{path} written");

@@ -13,13 +13,15 @@ use crate::Outcome;
 struct Language {
     /// The guest library below `guest-sdk`.
     library: &'static str,
-    /// `target`; `reproducible`: whether another build gives the same bytes; `sources` and `tests`: which files are sources,
-    /// and which of these are not, by their names with a `*`; `toolchain`: what names the tools in `tests/languages`, and
-    /// `compilers` in it.
+    /// The object `example` of `language.json`. `target` is the compiler's target. `reproducible`
+    /// states whether another build gives the same bytes. `sources` and `tests` are lists of
+    /// patterns: a file is a source if its name fits `sources` and not `tests`. `toolchain` lists
+    /// the files in `tests/languages` that pin the tools, and `compilers` lists the names of the
+    /// compilers in them.
     value: Value,
 }
 
-/// The language of a bundle; `None` for Rust.
+/// Returns the language of a bundle; `None` for Rust.
 fn language(root: &Path, bundle: &Path) -> Outcome<Option<Language>> {
     let manifest = read_bundle_toml(bundle).map_err(|error| error.to_string())?;
     let kind = match manifest.builds.first().map(|build| build.kind) {
@@ -113,7 +115,7 @@ pub(crate) fn of_driver(root: &Path, bundle: &Path) -> Outcome<Vec<SourceSet>> {
 }
 
 impl Language {
-    /// The texts of a list.
+    /// Returns the texts of a list.
     fn all(&self, key: &str) -> Vec<&str> {
         let texts = self.value.get(key).and_then(Value::as_array);
         let texts = texts.into_iter().flatten();
@@ -150,7 +152,7 @@ impl Language {
     }
 }
 
-/// Whether a name is the pattern, with anything for its `*`.
+/// Whether a name fits a pattern, in which `*` stands for any text.
 fn fits(name: &str, pattern: &str) -> bool {
     match pattern.split_once('*') {
         Some((start, end)) => name
@@ -160,7 +162,7 @@ fn fits(name: &str, pattern: &str) -> bool {
     }
 }
 
-/// The version of a package, from `"name": "1.0.0"` or `name==1.0.0`.
+/// Returns the version of a package, from `"name": "1.0.0"` or `name==1.0.0`.
 fn pinned(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let line = line.trim();

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use crate::{Outcome, process, repository};
 
-/// Refuses a key of another kind, and a key that is in the repository, since everyone has that one.
+/// Refuses a key that is not a private Ed25519 key, and a key that is in the repository, since
+/// everyone has such a key.
 pub(super) fn check(key: &Path) -> Outcome {
     let public = public(key, &[])?;
     let text = process::output(

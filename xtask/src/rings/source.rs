@@ -7,7 +7,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 /// The segments of a path. The path of a module starts at the root.
 pub(super) type Path = Vec<String>;
 
-/// How many re-exports a path is followed through.
+/// The most re-exports that are followed for a path.
 const MAX_REEXPORTS: usize = 8;
 
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl<'r> Crate<'r> {
 
     /// Reads the file of a module. `names` are its possible names.
     fn file(&mut self, path: &Path, below: &str, names: &[String]) {
-        // A file that `#[path]` names is left out.
+        // If `#[path]` names the file, it is not found here, and the module is left out.
         if let Some(text) = names.iter().find_map(|name| (self.read)(name)) {
             self.module(path, path, below, text.parse().expect("tokens"));
         }
@@ -69,8 +69,8 @@ impl<'r> Crate<'r> {
         self.modules.insert(path.clone(), module);
     }
 
-    /// Returns the module that defines the target of a path in `module`; `None` for another
-    /// crate's.
+    /// Returns the module that defines the target of a path in `module`; `None` for a target in
+    /// another crate.
     pub(super) fn resolve(&self, module: &[String], path: &[String], depth: usize) -> Option<Path> {
         let child = |of: &[String], name: &String| [of, std::slice::from_ref(name)].concat();
         let supers = path

@@ -19,7 +19,8 @@ pub(super) fn is_open(schema: &Value) -> bool {
     }
 }
 
-/// Whether it contains a reference that does not lead to one of these root keywords.
+/// Whether a value contains a reference that does not lead to a member of one of these root
+/// keywords.
 pub(super) fn refers_elsewhere(value: &Value, roots: &[&str]) -> bool {
     match value {
         Value::Array(items) => items.iter().any(|item| refers_elsewhere(item, roots)),

@@ -1,6 +1,6 @@
-//! Finds values that prove a difference: values that are valid in the inner schema but not under a
-//! keyword of the outer one. If keywords can't be compared, one such value is a proof. Finding none
-//! proves nothing.
+//! Finds values that prove a difference: they are valid in the inner schema but not under a keyword
+//! of the outer one. If a keyword can't be compared, one such value is a proof. If no value is
+//! found, nothing is proved.
 
 use serde_json::{Map, Value, json};
 use toolward_contract::NoScope;
@@ -15,7 +15,7 @@ const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 /// The most properties of a schema that get a value.
 const MAX_PROPERTIES: usize = 64;
 
-/// Texts of many forms; longer ones follow from `minLength`.
+/// Texts of many forms. Longer texts are made if `minLength` requires them.
 const TEXTS: [&str; 9] = ["", "a", "A", "0", " ", "-", "é", "a b", "abcdefghij"];
 
 impl Comparison<'_> {

@@ -10,7 +10,7 @@ use toolward_confine::build_profile::is_available;
 use super::*;
 use crate::build::program::RustSettings;
 
-/// A home with a checkout, and with what is none of a build's business.
+/// A home with a checkout, and with files that a build must not reach.
 struct Home(tempfile::TempDir);
 
 impl Home {
@@ -47,7 +47,7 @@ impl Home {
     }
 }
 
-/// What a confined shell prints; `None` where the kernel can confine nothing.
+/// Returns what a confined shell prints; `None` if the kernel can't confine.
 #[track_caller]
 fn prints(confinement: &BuildConfinement, script: &str) -> Option<String> {
     if !is_available() {
@@ -92,7 +92,7 @@ fn a_confined_program_reads_nothing_in_home_but_the_checkout() {
         };
         assert_eq!(read, expected, "{file}");
     }
-    // Neither are its files listed, nor is a way through a link one.
+    // The files are not listed either, and a link does not lead to them.
     let list = format!("ls '{}'", home.path("").display());
     assert_eq!(prints(&confinement, &list).unwrap(), "");
     let link = home.path("src/checkout/link");
@@ -179,7 +179,7 @@ fn a_confined_program_looks_into_no_process_that_it_did_not_start() {
     };
     let here = std::env::current_dir().unwrap();
     assert_eq!(printed, format!("{}\nend", here.display()));
-    // The kernel lets root, and whoever may measure performance.
+    // The kernel allows this to root, and to users who may measure performance.
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         let environment = prints(&home.confinement(), "cat /proc/$PPID/environ | wc -c");
         assert_eq!(environment.unwrap(), "0");
@@ -204,7 +204,7 @@ fn cargos_tokens_are_not_read_wherever_they_lie() {
             },
             ..home.tools()
         };
-        // Even where the checkout holds what the link leads to.
+        // This holds even if the checkout contains the link's target.
         let checkout = home.path("dotfiles");
         let mut confinement = BuildConfinement::new(&tools, &checkout, &home.path("scratch"));
         confinement.read_entries(&cargo_home);
@@ -320,7 +320,7 @@ fn a_script_reads_its_interpreter_where_a_virtual_environment_links_to_it() {
     fs::create_dir_all(python.parent().unwrap()).unwrap();
     symlink(home.path("pythons/3/bin/python3"), &python).unwrap();
     let first = format!("#!{}\n", python.display());
-    // As pip writes it where a path is too long for a first line.
+    // As pip writes it if a path is too long for a first line.
     let long = format!(
         "#!/bin/sh\n'''exec' \"{}\" \"$0\" \"$@\"\n' '''\n",
         python.display()
@@ -345,7 +345,8 @@ fn the_callers_own_thread_stays_free() {
     }
 }
 
-/// What a `build.rs` could try. Each line is tried by itself, with numbers of calls of x86-64.
+/// What a `build.rs` could try. Each line is tried alone. The numbers of system calls are from
+/// x86-64.
 const ATTEMPTS: &str = r#"
 import ctypes, os, socket, sys
 outside, scratch, datagrams = sys.argv[1:4]

@@ -1,4 +1,4 @@
-//! Writes a component in which one core instance takes the place of a group.
+//! Writes a component in which one core instance replaces a group of instances.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use super::merge::{Layout, Outside, export_kind};
 use super::read::{Index, Item};
 use super::{Kept, TABLE, trampolines};
 
-/// The number of a section with a core module, and with a component.
+/// The numbers of the sections with a core module and with a component.
 const MODULE_SECTION: u8 = 1;
 const COMPONENT_SECTION: u8 = 4;
 
-/// The same items.
+/// Writes the items without a change.
 pub(super) fn unchanged(items: &[Item<'_>]) -> Result<Vec<u8>, Kept> {
     let mut component = Component::new();
     let mut same = RoundtripReencoder;
@@ -54,8 +54,8 @@ fn same_alias(component: &mut Component, alias: &ComponentAlias<'_>) -> Result<(
     Ok(())
 }
 
-/// The items, with the members of the group as one instance, which is made where the last of them
-/// was.
+/// Writes the items, with the members of the group as one instance. It is made at the place of the
+/// last member.
 pub(super) fn folded<'a>(
     items: &[Item<'a>],
     spaces: &Spaces<'a>,
@@ -75,7 +75,7 @@ pub(super) fn folded<'a>(
         next: Next::default(),
     };
     let (mut module, mut instance, mut function) = (0, 0, 0);
-    // Canonical functions that use the merged module, by their number among the core functions.
+    // Canonical functions that use the merged module, by their numbers among the core functions.
     let mut waiting = Vec::new();
     for item in items {
         match item {
@@ -95,7 +95,7 @@ pub(super) fn folded<'a>(
                 }
                 instance += 1;
             }
-            // They are made again where they are needed.
+            // Aliases are made again when they are needed.
             Item::Alias(ComponentAlias::CoreInstanceExport { kind, .. }) => {
                 function += Index::from(*kind == ExternalKind::Func);
             }
@@ -115,7 +115,8 @@ pub(super) fn folded<'a>(
     Ok(emitter.component.finish())
 }
 
-/// What the merged module has to export, with a name for each: what is used outside the group.
+/// Returns the items that the merged module must export, since they are used outside the group.
+/// Each has a name.
 fn exports<'a>(
     spaces: &Spaces<'a>,
     group: &MergeGroup<'_, 'a>,
@@ -167,10 +168,10 @@ struct Emitter<'e, 'a> {
     group: &'e MergeGroup<'e, 'a>,
     layout: &'e Layout<'e, 'a>,
     exports: BTreeMap<(Kind, Index), String>,
-    /// Old numbers of modules and instances outside the group, with the new ones.
+    /// The new numbers of modules and instances outside the group, by their old numbers.
     modules: BTreeMap<Index, Index>,
     instances: BTreeMap<Index, Index>,
-    /// The new numbers of what has one.
+    /// The new numbers of items that have one.
     known: BTreeMap<(Kind, Source<'a>), Index>,
     /// The instance of the merged module, once it is made.
     merged: Option<Index>,
@@ -183,7 +184,8 @@ impl<'a> Emitter<'_, 'a> {
         take(&mut self.next.modules)
     }
 
-    /// An instance outside the group. Collections are made where they are needed.
+    /// Writes an instance outside the group. Collections of exports are written when they are
+    /// needed.
     fn instance_of_component(&mut self, number: Index) -> Result<(), Kept> {
         let spaces = self.spaces;
         let made = spaces.instances.get(number as usize);
@@ -194,7 +196,7 @@ impl<'a> Emitter<'_, 'a> {
             return Ok(());
         }
         let mut given: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-        // One without imports must be named, too.
+        // An instance from which nothing is imported must be named, too.
         for name in arguments.keys() {
             given.insert(name, Vec::new());
         }
@@ -243,7 +245,8 @@ impl<'a> Emitter<'_, 'a> {
         take(self.next.of_kinds.entry(kind).or_default())
     }
 
-    /// The number that something has in the new component, where it is named first if need be.
+    /// Returns the number of an item in the new component. Writes an alias for the item if it has
+    /// no number yet.
     fn index(&mut self, kind: Kind, source: Source<'a>) -> Result<Index, Kept> {
         if let Some(index) = self.known.get(&(kind, source)) {
             return Ok(*index);
@@ -267,7 +270,8 @@ impl<'a> Emitter<'_, 'a> {
         Ok(index)
     }
 
-    /// A canonical function; `number` is its old one, if it counts among the core functions.
+    /// Writes a canonical function. `number` is its old number, if it counts among the core
+    /// functions.
     fn canon(&mut self, number: Index, canon: &CanonicalFunction) -> Result<(), Kept> {
         let mut numbers = NewNumbers(BTreeMap::new());
         for (kind, old) in uses(canon) {
@@ -285,7 +289,7 @@ impl<'a> Emitter<'_, 'a> {
         Ok(())
     }
 
-    /// The merged module with its instance, and the canonical functions that waited for it.
+    /// Writes the merged module with its instance, and the canonical functions that waited for it.
     fn group(&mut self, waiting: &[Index]) -> Result<(), Kept> {
         let layout = self.layout;
         let outside = layout.outside.iter().copied();
@@ -330,7 +334,7 @@ impl<'a> Emitter<'_, 'a> {
         Ok(())
     }
 
-    /// A collection of functions that are called `"0"`, `"1"` and so on.
+    /// Writes a collection of functions with the names `"0"`, `"1"` and so on.
     fn functions(&mut self, functions: &[Index]) -> Index {
         let names: Vec<String> = (0..functions.len())
             .map(|number| number.to_string())
@@ -344,7 +348,7 @@ impl<'a> Emitter<'_, 'a> {
     }
 }
 
-/// The new numbers of what one canonical function names.
+/// The new numbers of the items that one canonical function names.
 struct NewNumbers(BTreeMap<(Kind, Index), Index>);
 
 impl NewNumbers {

@@ -1,5 +1,5 @@
-//! Where each core function, table, memory and global of a component comes from, and which of
-//! its core instances can be one.
+//! Finds the source of each core function, table, memory and global of a component, and the core
+//! instances that can be merged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use wasmparser::{
 use super::read::{Core, Index, Item};
 use super::{FEWEST, Kept};
 
-/// How many names all modules may import and export. Python's have some 6,500.
+/// The most names that all modules may import and export. Python's modules have about 6,500.
 const MAX_NAMES: usize = 100_000;
 
 /// The core index spaces that modules share.
@@ -44,19 +44,19 @@ impl Kind {
     }
 }
 
-/// Where a name leads, through collections of exports and aliases.
+/// The item to which a name leads, through collections of exports and aliases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source<'a> {
-    /// To an export of an instance of a module.
+    /// An export of an instance of a module.
     Export { instance: Index, name: &'a str },
-    /// To a canonical function, by its number among the core functions.
+    /// A canonical function, by its number among the core functions.
     Canon(Index),
 }
 
 /// A core instance.
 #[derive(Debug)]
 pub(super) enum CoreInstance<'a> {
-    /// Of a module, with the instances that it imports from.
+    /// An instance of a module, with the instances from which it imports.
     Module {
         module: Index,
         arguments: BTreeMap<&'a str, Index>,
@@ -70,9 +70,9 @@ pub(super) enum CoreInstance<'a> {
 pub(super) struct Spaces<'a> {
     pub(super) modules: Vec<Core<'a>>,
     pub(super) instances: Vec<CoreInstance<'a>>,
-    /// What stands at each number.
+    /// The source of each number.
     sources: BTreeMap<Kind, Vec<Source<'a>>>,
-    /// The canonical functions, by their number among the core functions.
+    /// The canonical functions, by their numbers among the core functions.
     pub(super) canons: BTreeMap<Index, &'a CanonicalFunction>,
     pub(super) lifts: Vec<&'a CanonicalFunction>,
 }
@@ -146,13 +146,13 @@ impl<'a> Spaces<'a> {
         Ok(())
     }
 
-    /// Where a number leads.
+    /// Returns the source of a number.
     pub(super) fn source(&self, kind: Kind, index: Index) -> Result<Source<'a>, Kept> {
         let sources = self.sources.get(&kind).ok_or_else(unknown)?;
         sources.get(index as usize).copied().ok_or_else(unknown)
     }
 
-    /// Where an export of a core instance leads.
+    /// Returns the source of an export of a core instance.
     pub(super) fn export(&self, instance: Index, name: &'a str) -> Result<Source<'a>, Kept> {
         match self.instances.get(instance as usize).ok_or_else(unknown)? {
             CoreInstance::Module { .. } => Ok(Source::Export { instance, name }),
@@ -164,7 +164,7 @@ impl<'a> Spaces<'a> {
         self.modules.get(number as usize).ok_or_else(unknown)
     }
 
-    /// What an instance of a module takes for each of the module's imports.
+    /// Returns the source of each of the module's imports for an instance with these arguments.
     pub(super) fn imports(
         &self,
         module: Index,
@@ -179,22 +179,22 @@ impl<'a> Spaces<'a> {
     }
 }
 
-/// The instances that are made one, in order.
+/// The instances that are merged, in order.
 #[derive(Debug)]
 pub(super) struct MergeGroup<'s, 'a> {
     /// Each instance with its place in `members`.
     places: BTreeMap<Index, usize>,
-    /// The module of each, and what it takes for the module's imports.
+    /// The module of each instance, and the sources of its imports.
     pub(super) members: Vec<(&'s Core<'a>, Vec<(Kind, Source<'a>)>)>,
-    /// The number of the last.
+    /// The number of the last instance.
     pub(super) last: Index,
-    /// The numbers of their modules.
+    /// The numbers of the instances' modules.
     modules: BTreeSet<Index>,
 }
 
 impl<'s, 'a> MergeGroup<'s, 'a> {
-    /// All instances of modules, up to the first whose module has a start function: that has to
-    /// find the others complete.
+    /// Takes all instances of modules before the first one whose module has a start function. The
+    /// start must find the earlier instances complete.
     pub(super) fn of(spaces: &'s Spaces<'a>) -> Result<Self, Kept> {
         let mut group = Self {
             places: BTreeMap::new(),
@@ -227,17 +227,18 @@ impl<'s, 'a> MergeGroup<'s, 'a> {
         Ok(group)
     }
 
-    /// Which member an instance is.
+    /// Returns the place of an instance among the members.
     pub(super) fn member(&self, instance: Index) -> Option<usize> {
         self.places.get(&instance).copied()
     }
 
-    /// Whether a module is one of a member.
+    /// Whether a member is an instance of this module.
     pub(super) fn has_module(&self, module: Index) -> bool {
         self.modules.contains(&module)
     }
 
-    /// Whether a canonical function can only be made after the group: it uses something of it.
+    /// Whether a canonical function can only be made after the group, since it uses an item of the
+    /// group.
     pub(super) fn waits(
         &self,
         spaces: &Spaces<'a>,
@@ -254,7 +255,7 @@ impl<'s, 'a> MergeGroup<'s, 'a> {
     }
 }
 
-/// The core items that a canonical function names.
+/// Returns the core items that a canonical function names.
 pub(super) fn uses(canon: &CanonicalFunction) -> Vec<(Kind, Index)> {
     let (function, options) = match canon {
         CanonicalFunction::Lift {
@@ -280,8 +281,8 @@ fn unusual() -> Kept {
     Kept::because("its modules share something unusual")
 }
 
-/// Of a valid component this is the error only if a module is used that became a part of the
-/// merged one.
+/// Returns the error for an unknown number. For a valid component this occurs only if it uses a
+/// module that was merged.
 pub(super) fn unknown() -> Kept {
     Kept::because("a number leads nowhere")
 }

@@ -1,4 +1,4 @@
-//! Many core modules as one, each import of which is replaced by what it stands for.
+//! Merges many core modules into one, and replaces each import by the item that it names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ use super::Kept;
 use super::link::{Kind, MergeGroup, Source, unknown};
 use super::read::{Core, Index};
 
-/// The longest initial value of a global that is written where the global was named, in bytes.
-/// Tools write a number; sums of sums double with each module.
+/// The most bytes of a global's initial value that is copied to the places where the global is
+/// used. Tools write a number there. The length of sums of sums doubles with each module.
 const MAX_VALUE: usize = 64;
 
-/// What the numbers of one module are in the merged one.
+/// The numbers of one module's items in the merged module.
 #[derive(Debug, Default)]
 struct Numbers {
     first_type: Index,
@@ -40,7 +40,7 @@ impl Numbers {
 pub(super) struct Outside {
     /// Its number among the component's core functions.
     pub(super) canon: Index,
-    /// Its type, as the module of this member counts.
+    /// Its type, by the numbers of the module of `member`.
     member: usize,
     ty: Index,
 }
@@ -50,9 +50,9 @@ pub(super) struct Outside {
 pub(super) struct Layout<'g, 'a> {
     cores: Vec<&'g Core<'a>>,
     members: Vec<Numbers>,
-    /// What the merged module imports, in order; they are its first functions.
+    /// The functions that the merged module imports, in order. They are its first functions.
     pub(super) outside: Vec<Outside>,
-    /// The global at each number of the merged module: its member, and its initial value.
+    /// The globals of the merged module, by number: the member, and the initial value.
     globals: Vec<(usize, wasmparser::ConstExpr<'a>)>,
 }
 
@@ -64,7 +64,7 @@ impl<'g, 'a> Layout<'g, 'a> {
             outside: Vec::new(),
             globals: Vec::new(),
         };
-        // Imports come first in the index space, whichever member has them.
+        // Imports come first in the index space, regardless of the member that has them.
         let mut places = BTreeMap::new();
         for (member, (core, sources)) in group.members.iter().enumerate() {
             for (import, (_, source)) in core.imports.iter().zip(sources) {
@@ -122,7 +122,7 @@ impl<'g, 'a> Layout<'g, 'a> {
         Ok(layout)
     }
 
-    /// The number that an export of a member has in the merged module.
+    /// Returns the number of a member's export in the merged module.
     pub(super) fn export(&self, member: usize, kind: Kind, name: &str) -> Result<Index, Kept> {
         let number = self.core(member)?.exports.get(name).ok_or_else(unknown)?;
         Ok(self.numbers(member)?.get(kind, *number)?)
@@ -144,7 +144,7 @@ impl<'g, 'a> Layout<'g, 'a> {
         })
     }
 
-    /// The types of functions from outside.
+    /// Returns the types of functions from outside.
     pub(super) fn types(&self, functions: &[Outside]) -> Result<Vec<FuncType>, Kept> {
         let types = functions.iter().map(|function| {
             let types = &self.core(function.member)?.signatures;
@@ -154,7 +154,8 @@ impl<'g, 'a> Layout<'g, 'a> {
         types.collect()
     }
 
-    /// The merged module. It imports the functions from outside as `"" "0"`, `"" "1"` and so on.
+    /// Returns the merged module. It imports the functions from outside as `"" "0"`, `"" "1"` and
+    /// so on.
     pub(super) fn module(
         &self,
         exports: &BTreeMap<(Kind, Index), String>,
@@ -195,7 +196,7 @@ impl<'g, 'a> Layout<'g, 'a> {
                 }
             }
             for (function, name) in &core.names {
-                // The module that defines a function comes before its importers.
+                // The module that defines a function comes before the modules that import it.
                 if let Ok(function) = member.function_index(*function) {
                     names.entry(function).or_insert(*name);
                 }
@@ -203,7 +204,8 @@ impl<'g, 'a> Layout<'g, 'a> {
             referenced.append(&mut member.referenced);
         }
         if !referenced.is_empty() {
-            // `ref.func` takes what is declared. Exports are, and most are none any more.
+            // `ref.func` accepts declared functions. Exported functions are declared, but most are
+            // not exported any more.
             let referenced: Vec<Index> = referenced.into_iter().collect();
             elements.declared(Elements::Functions(referenced.into()));
         }
@@ -263,7 +265,7 @@ pub(super) fn export_kind(kind: Kind) -> ExportKind {
     }
 }
 
-/// Writes what one member has, with the numbers of the merged module.
+/// Writes the items of one member, with the numbers of the merged module.
 struct Member<'l, 'g, 'a> {
     layout: &'l Layout<'g, 'a>,
     numbers: &'l Numbers,
@@ -272,7 +274,7 @@ struct Member<'l, 'g, 'a> {
 }
 
 impl Member<'_, '_, '_> {
-    /// The initial value of an immutable global of the merged module.
+    /// Returns the initial value of an immutable global of the merged module.
     fn initial_value(&self, global: Index) -> Result<Vec<u8>, Error<Kept>> {
         let globals = &self.layout.globals;
         let (member, value) = globals
@@ -284,7 +286,7 @@ impl Member<'_, '_, '_> {
         Ok(bytes)
     }
 
-    /// Writes a constant expression, with the initial values of globals in their place.
+    /// Writes a constant expression. Names of globals are replaced by the globals' initial values.
     fn value(
         &mut self,
         value: wasmparser::ConstExpr<'_>,
@@ -294,8 +296,8 @@ impl Member<'_, '_, '_> {
         let mut operators = value.get_operators_reader();
         while !operators.is_end_then_eof() {
             match operators.read()? {
-                // Without garbage collection these are imported, and the merged module imports
-                // none.
+                // Without garbage collection a constant expression names only imported globals, and
+                // the merged module imports none.
                 Operator::GlobalGet { global_index } => {
                     let global = self.global_index(global_index)?;
                     bytes.extend(self.initial_value(global)?);

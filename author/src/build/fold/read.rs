@@ -1,4 +1,5 @@
-//! A component as a list of what it defines, in order, and its core modules, as far as merging needs them.
+//! Reads a component as a list of the items that it defines, in order. Reads the parts of its core
+//! modules that merging needs.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -25,16 +26,16 @@ pub(super) enum Item<'a> {
     Instance(Instance<'a>),
     Alias(ComponentAlias<'a>),
     Canon(CanonicalFunction),
-    /// Another section, which is copied: no number of a core module, instance or function
-    /// stands in it ([`no_core_index`]).
+    /// Another section, which is copied. It contains no number of a core module, instance or
+    /// function ([`no_core_index`]).
     Section {
         id: u8,
         content: &'a [u8],
     },
 }
 
-/// All that a valid component defines; refused where a core index stands in a place that is
-/// copied as it is.
+/// Returns everything that a valid component defines. Refuses a component with a core index in a
+/// section that is copied.
 pub(super) fn items(bytes: &[u8]) -> Result<Vec<Item<'_>>, Kept> {
     let mut items = Vec::new();
     let mut parser = Parser::new(0);
@@ -74,7 +75,7 @@ pub(super) fn items(bytes: &[u8]) -> Result<Vec<Item<'_>>, Kept> {
                     items.push(Item::Canon(canon?));
                 }
             }
-            // Its numbers are wrong afterwards, and nothing depends on it.
+            // Its numbers would be wrong after merging, and nothing depends on it.
             Payload::CustomSection(section) if section.name() == "component-name" => {}
             Payload::End(_) => break,
             other => {
@@ -89,7 +90,8 @@ pub(super) fn items(bytes: &[u8]) -> Result<Vec<Item<'_>>, Kept> {
     Ok(items)
 }
 
-/// Refuses a component in which one names a core module of those around it, at any depth.
+/// Refuses a component in which an inner component, at any depth, names a core module of an outer
+/// one.
 pub(super) fn no_outer_modules(bytes: &[u8]) -> Result<(), Kept> {
     for payload in Parser::new(0).parse_all(bytes) {
         if let Payload::ComponentAliasSection(section) = payload? {
@@ -102,7 +104,7 @@ pub(super) fn no_outer_modules(bytes: &[u8]) -> Result<(), Kept> {
     Ok(())
 }
 
-/// How many tables the modules of a component define, at all depths.
+/// Returns how many tables the modules of a component define, at all depths.
 pub(super) fn tables(bytes: &[u8]) -> Result<u32, Kept> {
     let mut tables: u32 = 0;
     for payload in Parser::new(0).parse_all(bytes) {
@@ -127,7 +129,7 @@ fn none_passes<'a, T: FromReader<'a>>(
     Ok(())
 }
 
-/// Refuses sections that are copied, and aliases, that name core modules or functions.
+/// Refuses copied sections and aliases that name core modules or functions.
 fn no_core_index(payload: &Payload<'_>) -> Result<(), Kept> {
     let is_module = |kind: ComponentExternalKind| kind == ComponentExternalKind::Module;
     match payload {
@@ -166,7 +168,7 @@ fn no_core_index(payload: &Payload<'_>) -> Result<(), Kept> {
 /// A number in one of the component's core index spaces.
 pub(super) type Index = u32;
 
-/// A core module, read but for its code and data.
+/// A core module, without its code and data.
 #[derive(Debug, Default)]
 pub(super) struct Core<'a> {
     pub(super) bytes: &'a [u8],
@@ -175,13 +177,13 @@ pub(super) struct Core<'a> {
     pub(super) has_start: bool,
     /// The function types at its numbers.
     pub(super) signatures: Vec<Option<FuncType>>,
-    /// How many it defines.
+    /// How many functions, tables, memories, elements and data segments it defines.
     pub(super) functions: Index,
     pub(super) tables: Index,
     pub(super) memories: Index,
     pub(super) elements: Index,
     pub(super) data: Index,
-    /// The initial value of each that it defines.
+    /// The initial values of the globals that it defines.
     pub(super) globals: Vec<ConstExpr<'a>>,
     pub(super) names: BTreeMap<Index, &'a str>,
 }
@@ -217,7 +219,7 @@ impl<'a> Core<'a> {
                 Payload::DataSection(section) => core.data = section.count(),
                 Payload::CustomSection(section) => {
                     if let KnownCustom::Name(names) = section.as_known() {
-                        // Names are a help where something fails: bad ones are left out.
+                        // Names only help to find errors, so invalid ones are left out.
                         let names = names.into_iter().flatten().find_map(functions);
                         core.names = names.unwrap_or_default();
                     }
@@ -228,7 +230,7 @@ impl<'a> Core<'a> {
         Ok(core)
     }
 
-    /// How many names it imports and exports.
+    /// Returns how many names it imports and exports.
     pub(super) fn name_count(&self) -> usize {
         self.imports.len().saturating_add(self.exports.len())
     }
@@ -247,7 +249,7 @@ fn signatures(types: TypeSectionReader<'_>) -> Result<Vec<Option<FuncType>>, Kep
     Ok(signatures)
 }
 
-/// The names of functions.
+/// Returns the names of functions.
 fn functions<'a>(names: Name<'a>) -> Option<BTreeMap<Index, &'a str>> {
     let Name::Function(names) = names else {
         return None;

@@ -4,8 +4,8 @@ use wasmtime::{Engine, Store};
 
 use super::{Kept, component};
 
-/// A component as tools link them: a module with memory, table and globals, a library that uses
-/// all of them, and the two modules that give functions from outside to the first.
+/// A component as tools link it: a module with memory, table and globals, a library that uses all
+/// of them, and the two modules that give functions from outside to the first module.
 fn linked(library: &str) -> String {
     format!(
         r#"(component
@@ -47,8 +47,8 @@ fn linked(library: &str) -> String {
     )
 }
 
-/// Its data and table entry lie where globals of the other module say; a part of the data is
-/// passive, a function is only named as an export and by `ref.func`.
+/// Globals of the other module state the places of its data and table entry. A part of the data is
+/// passive. One function is named only as an export and by `ref.func`.
 const LIBRARY: &str = r#"
     (import "env" "memory" (memory 1))
     (import "env" "table" (table $table 4 funcref))
@@ -73,7 +73,7 @@ const LIBRARY: &str = r#"
       global.get $counter i32.const 2 call_indirect $table (type $step)
       i32.const 3 call_indirect $table (type $step))"#;
 
-/// What a component prints and returns.
+/// Returns what a component prints and returns.
 fn run(component: &[u8]) -> (Vec<String>, u32) {
     let engine = Engine::default();
     let component = Component::new(&engine, component).unwrap();
@@ -113,7 +113,7 @@ fn a_folded_component_does_the_same_with_fewer_modules() {
     let expected = (vec!["hello world".to_owned()], 2016);
     assert_eq!(run(&before), expected);
     assert_eq!(run(&after), expected);
-    // There is nothing left to do.
+    // No modules are left to merge.
     assert_eq!(
         component(&after),
         Err(Kept::because("it has few core modules"))
@@ -159,7 +159,7 @@ fn an_instance_that_starts_stays_by_itself_and_finds_the_others_complete() {
 fn what_is_unusual_is_left_as_it_is() {
     let with = |more: &str| linked(&format!("{LIBRARY}{more}"));
     let cases = [
-        // Only two instances come before it.
+        // Only two instances come before the module.
         (with("(func $start) (start $start)"), "it has few core modules"),
         (with("(memory 1)"), "its modules have more than one memory"),
         (with(&"(table 1 funcref)".repeat(7)), "it has many tables"),
@@ -196,7 +196,7 @@ fn what_is_unusual_is_left_as_it_is() {
     assert!(component(b"\0asm").is_err());
 }
 
-/// Each of 40 modules has a global that is the sum of the one before with itself.
+/// Each of 40 modules has a global whose value is twice the value of the previous module's global.
 #[test]
 fn initial_values_do_not_grow_without_bound() {
     let mut text = String::from(

@@ -1,9 +1,8 @@
-//! What Cargo does before a confined build, with all of the user's rights: it names where
-//! the build writes, and fetches.
+//! The steps of Cargo before a confined build. They have all rights of the user: Cargo names the
+//! directories to which the build writes, and fetches.
 //!
-//! It runs in the root, where no settings of the checkout hold. In the checkout they could
-//! name programs (a compiler, a toolchain, a source of tokens), and directories to write
-//! to.
+//! Cargo runs in the root, so that settings of the checkout don't apply. Such settings could name
+//! programs (a compiler, a toolchain, a source of tokens) and directories to write to.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,20 +16,20 @@ use super::super::tool::read_lines;
 use super::super::{BuildProgress, TARGET};
 use super::Cargo;
 
-/// Where a build writes.
+/// The directories to which a build writes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CargoWorkspace {
     /// The directory of the workspace's manifest.
     pub(super) root: PathBuf,
     /// The target directory.
     pub(super) target: PathBuf,
-    /// Where intermediate files go, if this Cargo can have them elsewhere.
+    /// The directory of intermediate files, if this Cargo can have a separate one.
     pub(super) intermediate: Option<PathBuf>,
 }
 
 impl CargoWorkspace {
-    /// Asks Cargo. Where it doesn't answer, the build will say what is wrong: this takes
-    /// the crate's own directory.
+    /// Asks Cargo. If Cargo does not answer, uses the crate's own directory, and the build reports
+    /// the problem.
     pub(super) fn find(cargo: &Cargo, job: &BuildJob<'_>) -> Result<Self, BuildError> {
         let mut command = command(cargo, job);
         command
@@ -44,7 +43,7 @@ impl CargoWorkspace {
         Ok(Self::of(&printed, own, &checkout, job.scratch.directory()))
     }
 
-    /// What `cargo metadata` reports about the crate in `own`.
+    /// Interprets the output of `cargo metadata` about the crate in `own`.
     fn of(said: &Value, own: &Path, checkout: &Path, scratch: &Path) -> Self {
         let path = |key| {
             let path = said.get(key).and_then(Value::as_str).map(PathBuf::from);
@@ -52,7 +51,7 @@ impl CargoWorkspace {
         };
         let named = path("workspace_root");
         let default = named.as_ref().map(|root| root.join("target"));
-        // Another than the default is the user's choice.
+        // A directory other than the default is the user's choice.
         let chosen = |key| path(key).filter(|path| Some(path) != default.as_ref());
         // A manifest can name any directory as its workspace.
         let root = named
@@ -76,7 +75,7 @@ impl CargoWorkspace {
         }
     }
 
-    /// The lock file, if there is one and no link in its place.
+    /// Returns the lock file, if it exists and is not a link.
     pub(super) fn lock(&self) -> Option<PathBuf> {
         let lock = self.root.join("Cargo.lock");
         let found = lock.symlink_metadata().ok()?;
@@ -84,15 +83,15 @@ impl CargoWorkspace {
     }
 }
 
-/// Fetches what the build needs, and brings `Cargo.lock` up to date. Where that fails,
-/// the build may still have all that it needs, or says what is missing.
+/// Fetches what the build needs, and updates `Cargo.lock`. If that fails, the build may still have
+/// everything that it needs; otherwise it reports what is missing.
 pub(super) fn fetch(cargo: &Cargo, job: &mut BuildJob<'_>) -> Result<(), BuildError> {
     let mut command = command(cargo, job);
     command
         .args(["fetch", "--manifest-path"])
         .arg(&cargo.manifest)
         .stderr(Stdio::piped());
-    // Build scripts and macros run here, and need their own crates. Without a target
+    // Build scripts and macros run on this machine, and need their own crates. Without a target
     // Cargo fetches for all machines.
     if let Some(host) = host(cargo, job)? {
         command.args(["--target", TARGET, "--target", &host]);
@@ -101,8 +100,8 @@ pub(super) fn fetch(cargo: &Cargo, job: &mut BuildJob<'_>) -> Result<(), BuildEr
         command.arg("--locked");
     }
     if job.options.offline {
-        // This still unpacks what was fetched before, of which some may be missing that
-        // the build doesn't need.
+        // This still unpacks crates that were fetched earlier. Some may be missing that the build
+        // doesn't need.
         command.arg("--offline").stderr(Stdio::null());
     }
     let unusable = |source| unusable(cargo, source);
@@ -114,7 +113,7 @@ pub(super) fn fetch(cargo: &Cargo, job: &mut BuildJob<'_>) -> Result<(), BuildEr
     child.wait().map(drop).map_err(unusable)
 }
 
-/// The machine that this Cargo was made for.
+/// Returns the machine for which this Cargo was made.
 fn host(cargo: &Cargo, job: &BuildJob<'_>) -> Result<Option<String>, BuildError> {
     let mut command = command(cargo, job);
     command.arg("-vV");
@@ -124,7 +123,7 @@ fn host(cargo: &Cargo, job: &BuildJob<'_>) -> Result<Option<String>, BuildError>
     Ok(host.map(str::to_owned))
 }
 
-/// A Cargo that no settings of the checkout hold for.
+/// Returns a command for Cargo to which no settings of the checkout apply.
 fn command(cargo: &Cargo, job: &BuildJob<'_>) -> Command {
     let mut command = Command::new(&cargo.program);
     command
@@ -133,13 +132,13 @@ fn command(cargo: &Cargo, job: &BuildJob<'_>) -> Command {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     if let Some(target) = &job.options.tools.rust.target {
-        // The variable may name it from the current directory.
+        // The variable may be relative to the current directory.
         command.env("CARGO_TARGET_DIR", target);
     }
     command
 }
 
-/// What it prints.
+/// Returns the standard output of the command.
 fn output(cargo: &Cargo, mut command: Command) -> Result<Vec<u8>, BuildError> {
     let output = command.stdout(Stdio::piped()).output();
     let output = output.map_err(|source| unusable(cargo, source))?;
@@ -154,7 +153,7 @@ fn unusable(cargo: &Cargo, source: std::io::Error) -> BuildError {
 mod tests {
     use super::*;
 
-    /// What is made of an answer about the crate in `checkout/driver`.
+    /// Interprets an answer about the crate in `checkout/driver`.
     fn workspace(place: &Path, said: &Value) -> CargoWorkspace {
         let checkout = place.join("checkout");
         std::fs::create_dir_all(checkout.join("driver")).unwrap();

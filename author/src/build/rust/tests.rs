@@ -1,4 +1,4 @@
-//! With a script in Cargo's place, so that no toolchain is needed.
+//! Tests with a script in place of Cargo, so that they need no toolchain.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use super::*;
 use crate::build::can_confine;
 use crate::build::program::RustSettings;
 
-/// Answers as Cargo does, tries to do harm in each step, and says where it ran.
+/// Answers as Cargo does, tries to do harm in each step, and records where it ran.
 const CARGO: &str = r#"#!/bin/sh
 home=${0%/bin/cargo}
 driver=$home/checkout/driver
@@ -152,7 +152,7 @@ fn what_cargo_says_gives_the_reason_of_a_failure() {
     assert_eq!(failure_reason(denied, false), None);
 }
 
-/// The compiler's name after a build in a target directory where Cargo has left this.
+/// Returns the compiler's name after a build in a target directory with this file of Cargo.
 fn name_after(told: &str) -> Option<String> {
     let target = tempfile::tempdir().unwrap();
     std::fs::write(target.path().join(COMPILER_FILE), told).unwrap();

@@ -1,10 +1,12 @@
-//! Gives a module that has started a function by which the adapter for WASI preview 1 gets its memory.
+//! Gives a module that has started a function by which the adapter for WASI preview 1 gets its
+//! memory.
 //!
-//! The adapter takes two pages at its first use. Where a program starts with it, that is before the program's own
-//! runtime is there, and `cabi_realloc` takes them from the end of the memory. Afterwards it would start that runtime in
-//! the middle of a call to the adapter. Nor can it take pages from the end of the memory: Go uses them too, as if nobody
-//! else grew the memory. So the library for Go sets two pages aside, and `cabi_realloc_adapter` hands them out;
-//! wit-component prefers that name.
+//! The adapter takes two pages at its first use. If a program starts with the adapter, that happens
+//! before the program's own runtime exists, and `cabi_realloc` takes the pages from the end of the
+//! memory. After a snapshot, `cabi_realloc` would start that runtime in the middle of a call to the
+//! adapter. The pages can't come from the end of the memory either, since Go uses the end of the
+//! memory as if it alone made the memory grow. So the library for Go reserves two pages, and
+//! `cabi_realloc_adapter` hands them out; wit-component prefers a function of that name.
 
 use std::convert::Infallible;
 
@@ -18,14 +20,14 @@ use wasmparser::{
     ImportSectionReader, TypeRef, TypeSectionReader,
 };
 
-/// What the function is called.
+/// The name of the function.
 const NAME: &str = "cabi_realloc_adapter";
 
-/// How large a piece the adapter asks for, and how many it gets.
+/// The size of the pieces that the adapter asks for, and the number of pieces that it gets.
 const PAGE_BYTES: u32 = 65_536;
 const PAGES: u32 = 2;
 
-/// The module, with the pages from `address` on for the adapter.
+/// Returns the module with the function. The adapter's pages start at `address`.
 pub(super) fn with_pages(wasm: &[u8], address: u32) -> wasmtime::Result<Vec<u8>> {
     let end = PAGES
         .checked_mul(PAGE_BYTES)
@@ -48,13 +50,13 @@ pub(super) fn with_pages(wasm: &[u8], address: u32) -> wasmtime::Result<Vec<u8>>
     Ok(module.finish())
 }
 
-/// Adds to the end of each section, so that no index changes.
+/// Adds an item at the end of each section, so that no index changes.
 struct Adding {
     address: u32,
     end: u32,
-    /// How many functions are imported.
+    /// The number of imported functions.
     imported: u32,
-    /// Indices of what was added.
+    /// The indices of the added items.
     shape: u32,
     function: u32,
     next: u32,
@@ -102,7 +104,7 @@ impl Reencode for Adding {
         section: GlobalSectionReader<'_>,
     ) -> Result<(), Error<Infallible>> {
         utils::parse_global_section(self, globals, section)?;
-        // None is imported: a snapshot can't be taken of such a module.
+        // No global is imported, since a snapshot of such a module is not possible.
         self.next = globals.len();
         let next = GlobalType {
             val_type: ValType::I32,
@@ -135,8 +137,8 @@ impl Reencode for Adding {
 }
 
 impl Adding {
-    /// Gives the next page. Whoever wants another size, more pages, or to change what it has, is not the adapter that
-    /// is known here.
+    /// Hands out the next page. Traps if the caller wants another size, a third page, or another
+    /// size for a piece that it has: such a caller is not the known adapter.
     fn realloc(&self) -> Function {
         let [old, old_bytes, _align, new_bytes] = [0, 1, 2, 3];
         let mut function = Function::new([]);

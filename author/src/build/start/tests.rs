@@ -1,6 +1,7 @@
 use super::*;
 
-/// A module whose start runs `body`. `read` gives eight bytes of its memory, and `counter` a global.
+/// A module whose start runs `body`. `read` returns eight bytes of its memory, and `counter` a
+/// global.
 fn module(body: &str) -> Vec<u8> {
     let text = format!(
         r#"(module
@@ -27,7 +28,7 @@ fn module(body: &str) -> Vec<u8> {
     wat::parse_str(text).unwrap()
 }
 
-/// What a function gives without a start.
+/// Returns the result of a function, without running a start.
 fn given<P: wasmtime::WasmParams, R: wasmtime::WasmResults>(
     wasm: &[u8],
     name: &str,
@@ -160,7 +161,7 @@ fn what_has_no_start_or_an_older_library_is_refused() {
     run(&none[..9]).unwrap_err();
 }
 
-/// Neither twice the same page, nor one that the program doesn't know of.
+/// The adapter never gets the same page twice, and gets only pages that the program has reserved.
 #[test]
 fn the_adapter_gets_the_two_pages_that_are_set_aside() {
     let started = run(&module("")).unwrap();

@@ -171,7 +171,7 @@ pub(super) enum Ids {
 /// Characters of a short id.
 const SHORT_ID_CHARS: usize = 8;
 
-/// Formats a record as one line, whatever its names contain.
+/// Formats a record as one line, even if a name contains line breaks.
 pub(super) fn line(seq: u64, record: &Record, principal: Option<&str>, ids: Ids) -> String {
     let (at, kind) = (shown_time(record.at), record.event.kind());
     let mut line = format!("{seq:>8}  {at}  {kind:<12}");

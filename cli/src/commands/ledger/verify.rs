@@ -1,4 +1,5 @@
-//! `ledger verify`, `info`, `checkpoint`, `prune` and `erase`: what an operator does with a ledger.
+//! `ledger verify`, `info`, `checkpoint`, `prune` and `erase`: an operator's commands to check and
+//! maintain a ledger.
 
 use toolward_ledger::checkpoint::{Checkpoint, Verifier};
 use toolward_ledger::payload::Erase;
@@ -10,7 +11,7 @@ use super::{Found, Which, time};
 use crate::approve;
 use crate::prelude::*;
 
-/// Longest file of checkpoints. It has room for a few hundred thousand.
+/// Longest file of checkpoints, in bytes. It has room for a few hundred thousand checkpoints.
 const MAX_CHECKPOINTS_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Debug, Args)]

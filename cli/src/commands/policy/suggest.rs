@@ -167,7 +167,7 @@ pub(crate) fn grant(arguments: &GrantFlags, context: &Context) -> Result {
     })
 }
 
-/// The error for lines in which a choice is open. No file gets such lines.
+/// Returns the error for lines in which a choice is open. Such lines are written to no file.
 fn open(open: &[OpenChoice]) -> Failure {
     let hints = open.iter().map(|one| match one {
         OpenChoice::Workspace(path) => format!("--workspace {path}=DIRECTORY"),

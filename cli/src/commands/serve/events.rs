@@ -185,7 +185,8 @@ fn run(mut file: EventFile, mut events: Events, runtime: &Handle, stop: &Cancell
     let mut lines = Vec::new();
     let mut fails = false;
     loop {
-        // This works without its runtime, since it needs no timer or I/O.
+        // Waiting for events works even after the runtime has shut down, since it needs no timer or
+        // I/O.
         let first = runtime.block_on(async {
             tokio::select! {
                 biased;

@@ -81,7 +81,8 @@ impl FeaturesBuilder {
 pub(super) struct ServedFeatures {
     pub(super) builder: FeaturesBuilder,
     pub(super) service: Service,
-    /// Whether buckets were opened. A confined process can't open later what it did not keep.
+    /// Whether buckets were opened. A confined process can't open files later to which it kept no
+    /// access.
     pub(super) buckets: bool,
 }
 
@@ -139,7 +140,7 @@ fn features(
     features.map_err(|error| Failure::of(Kind::Usage, error))
 }
 
-/// Reports which tools are not listed by the names that they ask for.
+/// Reports the problems with the names that tools ask for.
 pub(super) fn warn_of_names(features: &ServerFeatures, report: &dyn Report) {
     for problem in features.name_problems() {
         let (code, hint) = (problem.code(), problem.hint().unwrap_or_default());

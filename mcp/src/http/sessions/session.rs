@@ -34,7 +34,7 @@ pub(in crate::http) struct HttpSession {
     resume_within: Duration,
     /// Ends the streams on which the client listens.
     closing: CancellationToken,
-    /// The negotiated one, once the session was opened.
+    /// The negotiated revision, once the session was opened.
     pub(in crate::http) revision: OnceLock<Revision>,
     used: Mutex<Used>,
 }
@@ -61,7 +61,7 @@ struct Call {
     turn: u64,
 }
 
-/// Session ids are as hard to guess as tokens, although they give no access alone.
+/// Returns a random session id. It can't be guessed, although an id alone gives no access.
 pub(super) fn random_id() -> io::Result<String> {
     let mut random = [0_u8; 16];
     getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
@@ -69,7 +69,6 @@ pub(super) fn random_id() -> io::Result<String> {
 }
 
 impl HttpSession {
-    /// A new session.
     pub(super) fn new(
         id: SessionId,
         owner: Arc<str>,
@@ -109,8 +108,8 @@ impl HttpSession {
         (used.streams == 0 && used.calls.is_empty()).then(|| used.last.elapsed())
     }
 
-    /// Starts a call whose client waits for it. Fails if the call's id is refused: answers find
-    /// their way by the id.
+    /// Starts a call whose client waits for it. Fails if the call's id is refused, since the id
+    /// decides to which call an answer belongs.
     pub(super) fn begin(
         &self,
         number: u64,
@@ -150,8 +149,8 @@ impl HttpSession {
         used.last = Instant::now();
         let Some(number) = number else { return };
         let Some(call) = used.calls.get_mut(&number) else {
-            // The result was delivered. Drops the messages that were kept for a client that comes
-            // back, since they are scanned at each message.
+            // The result was delivered. The messages that were stored for a client that comes back
+            // are dropped, since the session scans them at each message.
             drop(used);
             let session = Arc::clone(self);
             tokio::spawn(async move {
@@ -223,7 +222,7 @@ impl HttpSession {
         let _ = self.handle.push_message(message, None).await;
     }
 
-    /// Ends the session with all that runs in it.
+    /// Ends the session and all its calls.
     pub(super) fn end(self: Arc<Self>) {
         let calls: Vec<Call> = self.used().calls.drain().map(|(_, call)| call).collect();
         tokio::spawn(async move {

@@ -1,5 +1,5 @@
-//! The file of hashed tokens: its format, the check of its owner and mode, and new entries. Files are written
-//! atomically, and only their owner can read them.
+//! The file of hashed tokens: its format, the check of its owner and mode, and new entries. Files
+//! are written atomically, and only their owner can read them.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,8 +21,8 @@ use crate::principal::{Principal, Tools};
 /// Bytes of a token file; thousands of tokens fit.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// The name of the user of a local process. A token of this name would share what
-/// that user stored and approved.
+/// The name of the user of a local process. A token of this name would share that user's stored
+/// data and approvals.
 const RESERVED_NAME: &str = "local";
 
 /// The file's text form.
@@ -38,7 +38,7 @@ struct Written {
 struct WrittenToken {
     name: String,
     hash: String,
-    /// Without it the token can use no tool.
+    /// Without this member the token can use no tool.
     #[serde(default)]
     tools: Vec<String>,
     #[serde(default)]
@@ -47,8 +47,8 @@ struct WrittenToken {
     requests: Option<usize>,
 }
 
-/// Reads a file of tokens. It must belong to the user who runs this process, and
-/// nobody else may read or write it.
+/// Reads a file of tokens. It must belong to the user who runs this process, and no other user may
+/// read or write it.
 pub fn read(path: &Path) -> Result<Tokens, HttpError> {
     parse(&text(path)?)
 }
@@ -72,7 +72,7 @@ fn unusable(path: &Path, action: &'static str, source: io::Error) -> HttpError {
     }
 }
 
-/// The error of a file that others may have read or written, or that can't be read.
+/// Returns the error of a file that others may have read or written, or that can't be read.
 fn refused(path: &Path, problem: Problem) -> HttpError {
     match problem {
         Problem::Io { source, .. } => unusable(path, "read", source),
@@ -109,7 +109,8 @@ pub(super) fn parse(text: &str) -> Result<Tokens, HttpError> {
         let token = validated(entry.into_inner()).map_err(wrong)?;
         let identity = &token.identity;
         let name = &identity.principal.name;
-        // Two tokens of one name are one principal, while one replaces the other.
+        // Tokens with the same name belong to one principal, for example while a new token replaces
+        // an old one.
         if let Some(first) = identities.get(name)
             && first != identity
         {
@@ -174,7 +175,7 @@ fn validated(written: WrittenToken) -> Result<Token, String> {
     })
 }
 
-/// `["*"]` is all tools, nothing is none.
+/// `["*"]` means all tools, and an empty list means none.
 fn tools(name: &str, patterns: Vec<String>) -> Result<Tools, String> {
     if patterns.iter().any(|pattern| pattern == "*") {
         return if patterns.len() == 1 {
@@ -211,11 +212,11 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An entry for the token with this hash. `tools` are ids, `id@major`,
-    /// prefixes with `.*`, or `*` alone; without any the token reaches nothing.
+    /// Makes an entry for the token with this hash. `tools` are ids, `id@major`, prefixes with
+    /// `.*`, or `*` alone; without any, the token can use no tool.
     ///
     /// # Errors
-    /// A name or a tool that the file can't have.
+    /// If the file can't have this name or one of these tools.
     pub fn new(
         name: &str,
         hash: TokenHash,
@@ -245,17 +246,17 @@ impl Entry {
         })
     }
 
-    /// The entry as lines of TOML.
+    /// Returns the entry as lines of TOML.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 }
 
-/// Adds an entry to a file of hashed tokens, which is made if it isn't there.
+/// Adds an entry to a file of hashed tokens, which is created if it does not exist.
 ///
 /// # Errors
-/// A file that a server would not read, or that has an entry of this name.
+/// If a server would not read the file, or the file has an entry of this name.
 pub fn add(path: &Path, entry: &Entry) -> Result<(), HttpError> {
     let unusable = |source: io::Error| unusable(path, "written", source);
     // Replaces the target of a link, not the link.
@@ -298,13 +299,13 @@ pub fn add(path: &Path, entry: &Entry) -> Result<(), HttpError> {
     replace(&place, text.as_bytes())
 }
 
-/// Replaces a file by one with the token that only its owner can read.
+/// Writes a token to a file that only its owner can read. A file at this path is replaced.
 pub fn write(path: &Path, secret: &Secret) -> Result<(), HttpError> {
     let line = zeroize::Zeroizing::new(format!("{}\n", secret.expose()));
     replace(path, line.as_bytes())
 }
 
-/// Locks the file against other additions until it is dropped.
+/// Locks the file's directory against other additions until the returned handle is dropped.
 fn alone(path: &Path) -> io::Result<File> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -25,15 +25,15 @@ const GRANT_FILE: &str = "grant.toml";
 const REVOCATIONS_FILE: &str = "revocations.json";
 const KEY_FILE: &str = "key.pem";
 
-/// Maximum size of a grant, in bytes.
+/// The maximum size of a grant, in bytes.
 const MAX_GRANT_BYTES: usize = 64 * 1024;
-/// Maximum size of a key file, in bytes.
+/// The maximum size of a key file, in bytes.
 pub(in crate::trust) const MAX_KEY_BYTES: usize = 16 * 1024;
 
 /// The name of a tombstone's file: this prefix, the publisher's name, and a suffix.
 const TOMBSTONE_PREFIX: &str = ".revoked-";
 const TOMBSTONE_SUFFIX: &str = ".toml";
-/// Maximum size of a tombstone, in bytes. It has room for dozens of the longest lists.
+/// The maximum size of a tombstone, in bytes. It has room for dozens of the longest lists.
 const MAX_TOMBSTONE_BYTES: usize = 16 * 1024 * 1024;
 
 /// The folder of all known publishers.
@@ -253,7 +253,7 @@ impl RecordFiles for BareKey {
         &self.name
     }
 
-    /// The key is written last, since it marks the folder as one of a bare key.
+    /// The key is written last, since a folder with this file is the folder of a bare key.
     fn write(&self, folder: &Path) -> Result<()> {
         write_grant(folder, &self.grant)?;
         let pem = self.key.to_pem()?;

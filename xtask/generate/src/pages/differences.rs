@@ -1,6 +1,6 @@
-//! The page with the differences from the JSON Schemas of the specifications: what is stricter
-//! here, and what is wider. It comes from the table that the contract crate's tests check against
-//! both.
+//! The page with the differences from the JSON Schemas of the specifications: the rules that are
+//! stricter here, and the rules that are wider. It comes from a table. The tests of the contract
+//! crate check the table against the schemas and against the crate.
 
 use std::fmt::Write as _;
 
@@ -86,7 +86,7 @@ fn write_row(page: &mut String, row: &Difference) {
     );
 }
 
-/// Whether `fields` has `a` for a field `a.**`.
+/// Whether the field is `a.**` and `fields` contains `a`.
 fn repeats(field: &str, fields: &[&str]) -> bool {
     field
         .strip_suffix(".**")
