@@ -1,4 +1,5 @@
-//! The table of this crate's diagnostic codes. The contract crate defines the codes of the documents.
+//! The table of this crate's diagnostic codes. The contract crate defines the codes of the
+//! documents.
 
 use toolward_support::report::{Code, codes};
 

@@ -24,15 +24,16 @@ pub use world::{MadeFor, Usability};
 /// The interface that a driver exports.
 pub const HANDLER: &str = "toolward:driver/handler@0.1.0";
 
-/// Largest component that is read, in bytes. A Python driver has 19 MB; a larger limit would only help to keep the
-/// compiler busy.
+/// Largest component that is read, in bytes. A Python driver has 19 MB; a larger limit would only
+/// help to keep the compiler busy.
 pub const MAX_SIZE: u64 = 64 * 1024 * 1024;
 
-/// How deep components may be nested. Toolchains write one or two levels; each further level multiplies the work of
-/// validation.
+/// How deep components may be nested. Toolchains write one or two levels; each further level
+/// multiplies the work of validation.
 pub const MAX_DEPTH: usize = 8;
 
-/// How many core modules and components may be nested, at all depths together: the count bounds this reader's work.
+/// How many core modules and components may be nested, at all depths together: the count bounds
+/// this reader's work.
 pub const MAX_NESTED: usize = 1024;
 
 /// How many core modules a component may instantiate, at all depths together: the
@@ -40,8 +41,8 @@ pub const MAX_NESTED: usize = 1024;
 /// shared libraries has 14 to 38.
 pub const MAX_CORE_INSTANCES: u32 = 128;
 
-/// Bytes that all core instances of a component may take together in the host's own memory, without their linear
-/// memories and tables: the host's engine accepts no more.
+/// Bytes that all core instances of a component may take together in the host's own memory, without
+/// their linear memories and tables: the host's engine accepts no more.
 pub const MAX_INSTANCE_BYTES: u64 = 1 << 20;
 
 /// How many imports, and how many exports, the top level may have.
@@ -86,8 +87,8 @@ pub struct Surface {
     pub components: usize,
     /// Instances of core modules, at all depths together.
     pub core_instances: u64,
-    /// Bytes that these instances take in the host's own memory at most, besides their linear memories and tables. They
-    /// count against a call's memory limit.
+    /// Bytes that these instances take in the host's own memory at most, besides their linear
+    /// memories and tables. They count against a call's memory limit.
     pub instance_bytes: u64,
     /// Length of the binary in bytes.
     pub size: u64,
@@ -121,7 +122,8 @@ codes! {
             "a component is more deeply nested, or makes more instances, than a host accepts",
             ("the component makes {found} core instances, the limit is {MAX_CORE_INSTANCES}")
             => "link the driver's libraries into fewer core modules";
-        /// More or deeper nested modules, components, imports or exports than the constants of this module allow.
+        /// More or deeper nested modules, components, imports or exports than the constants of this
+        /// module allow.
         TooComplex { what: &'static str, limit: usize } = "component-too-complex" ["1 or 3"],
             ("the component has more {what} than {limit}");
     }
@@ -156,8 +158,9 @@ impl Surface {
     ///
     /// # Errors
     ///
-    /// When the bytes are not a component binary, or exceed a limit of this module. The contents of core modules and of
-    /// nested components are not validated: a component that is read without an error can still be invalid.
+    /// When the bytes are not a component binary, or exceed a limit of this module. The contents of
+    /// core modules and of nested components are not validated: a component that is read without an
+    /// error can still be invalid.
     pub fn read(bytes: &[u8]) -> Result<Self, SurfaceError> {
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if size > MAX_SIZE {
@@ -232,8 +235,8 @@ fn too_complex(what: &'static str, limit: usize) -> SurfaceError {
     SurfaceError::TooComplex { what, limit }
 }
 
-/// The proposals of the host's engine: WebAssembly 3.0 without features that no driver needs, and components without
-/// async.
+/// The proposals of the host's engine: WebAssembly 3.0 without features that no driver needs, and
+/// components without async.
 const FEATURES: WasmFeatures = WasmFeatures::WASM3
     .difference(WasmFeatures::EXCEPTIONS)
     .difference(WasmFeatures::THREADS)

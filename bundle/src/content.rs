@@ -71,8 +71,8 @@ pub struct ToolEntry {
     /// Whether the contract has a `metadata.mcp.name` that its publisher's prefixes allow. In a
     /// working directory, every such name is allowed.
     pub names_itself: bool,
-    /// The tool's place in the order of installation: later tools have higher numbers. The store sets it;
-    /// `None` if the tool is not installed.
+    /// The tool's place in the order of installation: later tools have higher numbers. The store
+    /// sets it; `None` if the tool is not installed.
     pub arrival: Option<u64>,
 }
 
@@ -93,7 +93,8 @@ impl ToolEntry {
 pub struct DriverEntry {
     /// The driver.
     pub driver: Arc<Driver>,
-    /// The name of its DRIVER.md, or `tools.json` if it comes from a transport of a version 1 document.
+    /// The name of its DRIVER.md, or `tools.json` if it comes from a transport of a version 1
+    /// document.
     pub path: String,
     /// The component; `None` if the driver is of another kind than `component`.
     pub component: Option<Component>,
@@ -128,7 +129,8 @@ pub struct DriverEntry {
 pub struct Content {
     /// The origin of the bytes.
     pub origin: ContentOrigin,
-    /// BLAKE3 of `manifest.toml`, or of the manifest that `pack` would write for a working directory.
+    /// BLAKE3 of `manifest.toml`, or of the manifest that `pack` would write for a working
+    /// directory.
     pub manifest_digest: Digest,
     /// The manifest.
     pub manifest: Arc<Manifest>,
@@ -159,14 +161,14 @@ impl Content {
     ///
     /// # Errors
     ///
-    /// The errors of [`Content::from_verified_with`], and `action-unresolved` for a contract that takes its
-    /// action from a library.
+    /// The errors of [`Content::from_verified_with`], and `action-unresolved` for a contract that
+    /// takes its action from a library.
     pub fn from_verified(bundle: Verified<Bundle>) -> Result<Self, ContentError> {
         Self::from_verified_with(bundle, &NoLibraries)
     }
 
-    /// Reads the contents of a verified bundle. `libraries` has the actions of other bundles that were
-    /// verified with the same trust store.
+    /// Reads the contents of a verified bundle. `libraries` has the actions of other bundles that
+    /// were verified with the same trust store.
     ///
     /// # Errors
     ///
@@ -208,8 +210,8 @@ impl Content {
         Ok(content)
     }
 
-    /// Reads an unsigned working directory: the files that `pack` would pack, with the same checks. The
-    /// origin of the contents shows that they are unsigned.
+    /// Reads an unsigned working directory: the files that `pack` would pack, with the same checks.
+    /// The origin of the contents shows that they are unsigned.
     ///
     /// # Errors
     ///
@@ -218,8 +220,8 @@ impl Content {
         Self::from_dev_with(directory, &NoLibraries)
     }
 
-    /// Reads a working directory as [`Content::from_dev`] does. `libraries` has the actions of other
-    /// bundles.
+    /// Reads a working directory as [`Content::from_dev`] does. `libraries` has the actions of
+    /// other bundles.
     ///
     /// # Errors
     ///
@@ -249,8 +251,8 @@ impl Content {
             None,
             libraries,
         )?;
-        // Packing and assembling both report findings about the documents. Packing's findings have the paths
-        // in the directory, but packing knows no libraries.
+        // Packing and assembling both report findings about the documents. Packing's findings have
+        // the paths in the directory, but packing knows no libraries.
         let resolved = content.takes_actions();
         let mut warnings = packed.warnings;
         warnings.retain(|found| !resolved || found.code != action::ELSEWHERE);
@@ -265,8 +267,8 @@ impl Content {
         Ok(content)
     }
 
-    /// Whether a contract takes its action from another bundle. Its demands then also depend on that
-    /// bundle.
+    /// Whether a contract takes its action from another bundle. Its demands then also depend on
+    /// that bundle.
     pub fn takes_actions(&self) -> bool {
         self.tools.iter().any(|entry| takes_action(&entry.tool))
     }

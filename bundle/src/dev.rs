@@ -30,8 +30,8 @@ pub use bundle_toml::{BuildEntry, BuildKind, BundleToml, World};
 /// The settings of `pack`, apart from the directory.
 #[derive(Debug, Clone, Default)]
 pub struct PackOptions {
-    /// The creation time if `bundle.toml` has no `created`, in seconds since 1970 as in the environment
-    /// variable `SOURCE_DATE_EPOCH`.
+    /// The creation time if `bundle.toml` has no `created`, in seconds since 1970 as in the
+    /// environment variable `SOURCE_DATE_EPOCH`.
     pub source_date_epoch: Option<i64>,
     /// Whether the manifest announces provenance, which the signer must then add to the bundle.
     pub provenance: bool,
@@ -58,8 +58,8 @@ pub struct PackedBundle {
 ///
 /// # Errors
 ///
-/// When `bundle.toml` or a document is invalid, a component is missing or unusable, a file name is not
-/// allowed in a bundle, or neither `bundle.toml` nor the options give a time.
+/// When `bundle.toml` or a document is invalid, a component is missing or unusable, a file name is
+/// not allowed in a bundle, or neither `bundle.toml` nor the options give a time.
 pub fn pack(directory: &Path, options: &PackOptions) -> Result<PackedBundle, ReadError> {
     let bundle = read_bundle_toml(directory)?;
     let created = match (bundle.created, options.source_date_epoch) {
@@ -163,8 +163,8 @@ pub fn read_bundle_toml(directory: &Path) -> Result<BundleToml, ReadError> {
     }
 }
 
-/// Parses the documents, checks them against each other, and makes the index, unless the author wrote
-/// one. Also returns the findings.
+/// Parses the documents, checks them against each other, and makes the index, unless the author
+/// wrote one. Also returns the findings.
 fn examine(
     files: &files::Files,
     authored: Option<&Arc<[u8]>>,

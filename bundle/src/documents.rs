@@ -113,7 +113,8 @@ pub fn beside(document: &str, name: &str) -> String {
     }
 }
 
-/// The paths that a driver's reference may mean: from the folder of DRIVER.md, or from the bundle's root.
+/// The paths that a driver's reference may mean: from the folder of DRIVER.md, or from the bundle's
+/// root.
 fn meant<'a>(driver: &'a str, reference: &'a str) -> impl Iterator<Item = String> + 'a {
     let bases = [folder(driver), ""].into_iter();
     let paths = bases.filter_map(move |base| resolve_beneath(base, reference));
@@ -279,8 +280,8 @@ impl Documents {
         self.unread.iter().filter(move |unread| unread.role == role)
     }
 
-    /// Whether a contract with the id `id` exists or may exist: a contract that could not be read may have
-    /// it.
+    /// Whether a contract with the id `id` exists or may exist: a contract that could not be read
+    /// may have it.
     pub fn may_have_tool(&self, id: &str) -> bool {
         let mut tools = self.tools.iter();
         let mut unread = self.unread_of(FileRole::Contract);

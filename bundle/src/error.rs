@@ -16,8 +16,8 @@ codes! {
     pub enum ContentError: Error {
         /// A document or component breaks a rule.
         Invalid(findings: Vec<Diagnostic>) -> (first_code(findings)), ("{}", first(findings)) => first_hint(findings);
-        /// `kind` is `bundle`, `contract`, `contract alias`, `driver`, `action` or `prompt`; `publisher` is the name in
-        /// the trust store.
+        /// `kind` is `bundle`, `contract`, `contract alias`, `driver`, `action` or `prompt`;
+        /// `publisher` is the name in the trust store.
         PrefixNotGranted { path: String, kind: &'static str, id: String, publisher: String } = "prefix-not-granted" ["3"],
             "a contract, driver or action has an id that its publisher may not publish",
             ("{path}: the {kind} id {id:?} lies outside what the publisher {publisher} may publish")
@@ -68,8 +68,8 @@ impl ContentError {
         }
     }
 
-    /// Whether the reason is a contract that implements an action that is neither in its bundle nor in a
-    /// known library.
+    /// Whether the reason is a contract that implements an action that is neither in its bundle nor
+    /// in a known library.
     pub fn lacks_action(&self) -> bool {
         let mut findings = self.diagnostics().iter();
         findings.any(|finding| finding.code == action::UNRESOLVED)

@@ -34,8 +34,8 @@ pub const FOLDERS: &[&str] = &[
     "tools",
 ];
 
-/// The folders that an authoring directory may have with a dot before the name (AIP-14, AIP-30, AIP-39). No path in a
-/// bundle starts with a dot.
+/// The folders that an authoring directory may have with a dot before the name (AIP-14, AIP-30,
+/// AIP-39). No path in a bundle starts with a dot.
 const DOTTED: &[&str] = &["actions", "drivers", "tools"];
 
 /// How large all files together may be, in bytes: the same limit as for an archive.
@@ -81,7 +81,8 @@ impl DirectoryFiles {
     }
 }
 
-/// Whether a directory has one of the folders that the AIPs name with a dot: `.actions`, `.drivers`, `.tools`.
+/// Whether a directory has one of the folders that the AIPs name with a dot: `.actions`,
+/// `.drivers`, `.tools`.
 pub fn is_workspace(directory: &Path) -> bool {
     workspace_folders(directory).next().is_some()
 }
@@ -117,8 +118,8 @@ fn dotted(path: &str, is_dotted: impl FnOnce(&str) -> bool) -> String {
 ///
 /// # Errors
 ///
-/// When a file is not a regular file, can't be read or has no UTF-8 name, or when the files together
-/// exceed a bundle's limits.
+/// When a file is not a regular file, can't be read or has no UTF-8 name, or when the files
+/// together exceed a bundle's limits.
 pub fn collect(directory: &Path) -> Result<DirectoryFiles, FilesError> {
     packed(directory, false)
 }
@@ -166,7 +167,8 @@ fn packed(directory: &Path, tolerant: bool) -> Result<DirectoryFiles, FilesError
     Ok(walk.found)
 }
 
-/// Reads every file below `directory`, under any name: for a packed bundle, in which an additional file is an error.
+/// Reads every file below `directory`, under any name: for a packed bundle, in which an additional
+/// file is an error.
 ///
 /// # Errors
 ///
@@ -184,7 +186,8 @@ pub fn documents(directory: &Path) -> Result<Files, FilesError> {
     walk_all(directory, Pick::Documents, false)
 }
 
-/// Reads the sources of a crate: every file below `directory` except hidden files and the output of build tools.
+/// Reads the sources of a crate: every file below `directory` except hidden files and the output of
+/// build tools.
 ///
 /// # Errors
 ///
@@ -212,8 +215,8 @@ fn walk_all(directory: &Path, pick: Pick, tolerant: bool) -> Result<Files, Files
 /// Folders that build tools and interpreters fill.
 pub const BUILD_FOLDERS: &[&str] = &["target", "node_modules", "__pycache__"];
 
-/// Reads one file below `directory` with at most `limit` bytes. The last segment of `name` may not be a
-/// symbolic link.
+/// Reads one file below `directory` with at most `limit` bytes. The last segment of `name` may not
+/// be a symbolic link.
 ///
 /// # Errors
 ///

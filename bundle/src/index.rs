@@ -22,8 +22,9 @@ use crate::locate::about_file;
 /// The name of the machine index in a bundle.
 pub const TOOLS_JSON: &str = toolward_signing::manifest::TOOLS_FILE;
 
-/// The `tools.json` of an authoring directory, if its author wrote it. That is a document of version 1,
-/// or, in a directory without contracts, of any version except 2. `pack` replaces all other documents.
+/// The `tools.json` of an authoring directory, if its author wrote it. That is a document of
+/// version 1, or, in a directory without contracts, of any version except 2. `pack` replaces all
+/// other documents.
 ///
 /// # Errors
 /// When it exists and can't be read.
@@ -56,8 +57,8 @@ pub(crate) struct IndexContents {
     pub(crate) denied: Vec<Arc<Driver>>,
 }
 
-/// Adds the findings about `tools.json` and its disagreements with the documents to `found`. Returns the index,
-/// if it can be read.
+/// Adds the findings about `tools.json` and its disagreements with the documents to `found`.
+/// Returns the index, if it can be read.
 pub fn check(
     files: &BTreeMap<String, Arc<[u8]>>,
     documents: &Documents,
@@ -97,8 +98,8 @@ pub(crate) fn read(
     if documents.tools.is_empty() && index.version == 1 {
         contracts.extend(index.contracts().into_iter().map(Arc::new));
     } else {
-        // The index is compared only if there are no errors, since a document that doesn't parse would look
-        // like a difference.
+        // The index is compared only if there are no errors, since a document that doesn't parse
+        // would look like a difference.
         let readable = !diagnostics.iter().any(Diagnostic::is_error);
         let implementing = documents.implementing();
         if readable && let Err(disagreements) = index.agrees(TOOLS_JSON, &borrowed(&implementing)) {

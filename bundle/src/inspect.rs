@@ -1,6 +1,6 @@
-//! The contents and demands of a bundle, as plain values to show. This module grants nothing and runs
-//! nothing. An unverified inspection lets people look at a bundle before they decide whether to trust
-//! its publisher.
+//! The contents and demands of a bundle, as plain values to show. This module grants nothing and
+//! runs nothing. An unverified inspection lets people look at a bundle before they decide whether
+//! to trust its publisher.
 
 mod views;
 
@@ -35,7 +35,8 @@ use self::views::driver_view;
 pub struct Inspection {
     /// Whether signatures were verified. Otherwise everything here is a claim.
     pub verified: bool,
-    /// The verified publisher; `dev:<dir>` for a working directory; otherwise the claim of the manifest.
+    /// The verified publisher; `dev:<dir>` for a working directory; otherwise the claim of the
+    /// manifest.
     pub publisher: String,
     /// The ids of the keys that signed; empty if nothing was verified.
     pub signers: Vec<String>,
@@ -241,8 +242,8 @@ impl Inspection {
         }
     }
 
-    /// Inspects a packed directory or an archive, whose files must match the manifest. Signatures are not
-    /// verified.
+    /// Inspects a packed directory or an archive, whose files must match the manifest. Signatures
+    /// are not verified.
     ///
     /// # Errors
     ///

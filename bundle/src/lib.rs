@@ -3,8 +3,8 @@
 //! * [`content`]: contracts, drivers and components from verified bytes;
 //! * [`component`]: the imports and exports of a component;
 //! * [`libraries`]: the actions of other bundles;
-//! * [`surface`]: the parts of a bundle that a model or a policy sees, and the difference between two
-//!   releases in them;
+//! * [`surface`]: the parts of a bundle that a model or a policy sees, and the difference between
+//!   two releases in them;
 //! * [`shown`]: prompts and resources;
 //! * [`inspect`]: a bundle as plain values to show;
 //! * [`dev`], [`files`]: an unsigned working directory;
@@ -12,8 +12,8 @@
 //! * [`parallel`]: work on many bundles at once;
 //! * [`text`]: untrusted text that is safe to show, and hints for unknown tool names.
 //!
-//! `toolward-signing` decides who may publish what, and verifies the bytes; `toolward-contract` parses the documents;
-//! `toolward-author` makes bundles.
+//! `toolward-signing` decides who may publish what, and verifies the bytes; `toolward-contract`
+//! parses the documents; `toolward-author` makes bundles.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

@@ -1,6 +1,6 @@
 //! Action libraries: the actions of other bundles, and the address of a bundle as a library. The
-//! operator's trust store determines a library's publisher; `documents::scope` looks up a contract's
-//! reference.
+//! operator's trust store determines a library's publisher; `documents::scope` looks up a
+//! contract's reference.
 
 mod shelf;
 
@@ -10,11 +10,11 @@ use toolward_contract::action::{Action, Reference, RegistryReference};
 
 pub use shelf::{Reading, Shelf};
 
-/// The actions of other bundles (AIP-39, "Action libraries"), for references that the contract's own
-/// bundle does not resolve. Paths are never looked up here: they stay in the bundle.
+/// The actions of other bundles (AIP-39, "Action libraries"), for references that the contract's
+/// own bundle does not resolve. Paths are never looked up here: they stay in the bundle.
 pub trait Libraries {
-    /// The action that an id or a registry reference means. [`Shelf`] decides this by the operator's trust
-    /// store alone.
+    /// The action that an id or a registry reference means. [`Shelf`] decides this by the
+    /// operator's trust store alone.
     fn action(&self, reference: &Reference) -> Option<LibraryAction<'_>>;
 
     /// Valid references, from which a hint picks the intended one.
@@ -45,7 +45,8 @@ impl Libraries for NoLibraries {
 /// A bundle as a library: the address of the actions in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Library<'a> {
-    /// Its publisher. For a signed bundle this is the name in the trust store, never the bundle's claim.
+    /// Its publisher. For a signed bundle this is the name in the trust store, never the bundle's
+    /// claim.
     pub publisher: &'a str,
     /// Its id.
     pub id: &'a str,
@@ -68,8 +69,8 @@ impl Library<'_> {
 pub struct Surroundings<'a> {
     /// The bundle itself, if its publisher is known.
     pub own: Option<Library<'a>>,
-    /// All other bundles. `None` if they are unknown, as at packing, so that references to them can't be
-    /// checked.
+    /// All other bundles. `None` if they are unknown, as at packing, so that references to them
+    /// can't be checked.
     pub others: Option<&'a dyn Libraries>,
 }
 

@@ -1,5 +1,5 @@
-//! Makes diagnostics about whole files and about repeated names, and finds the position of a key in a
-//! document.
+//! Makes diagnostics about whole files and about repeated names, and finds the position of a key in
+//! a document.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

@@ -1,6 +1,6 @@
-//! Checks the documents and components of a bundle against each other: ids are unique, components exist
-//! and export a known world, imports are declared. A host refuses a bundle that breaks one of these
-//! rules; `check` reports them together with all other findings.
+//! Checks the documents and components of a bundle against each other: ids are unique, components
+//! exist and export a known world, imports are declared. A host refuses a bundle that breaks one of
+//! these rules; `check` reports them together with all other findings.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ mod components;
 
 pub(crate) use components::{component, readable, usable};
 
-/// Reads the documents among `files`. The findings are about each document and about all together, but
-/// not about components ([`components`](components())) or `tools.json`
+/// Reads the documents among `files`. The findings are about each document and about all together,
+/// but not about components ([`components`](components())) or `tools.json`
 /// ([`index::check`](crate::index::check)). Registry references are not resolved.
 pub fn read(files: &Files) -> (Documents, Vec<Diagnostic>) {
     read_in(files, Surroundings::NONE)
@@ -46,8 +46,8 @@ pub fn components(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
 }
 
 /// Whether the driver of the component at `path` may get files. True if it or one of its contracts
-/// declares a workspace. Also true if that is unknown: a contract is in another bundle, or no readable
-/// DRIVER.md names the component.
+/// declares a workspace. Also true if that is unknown: a contract is in another bundle, or no
+/// readable DRIVER.md names the component.
 pub fn may_use_files(documents: &Documents, path: &str) -> bool {
     let tools = documents.tools.iter().map(|tool| tool.value.as_ref());
     let named = documents.drivers.iter().filter(|driver| {
@@ -101,11 +101,12 @@ fn undescribed(documents: &Documents, files: &Files) -> impl Iterator<Item = Dia
     })
 }
 
-/// Checks drivers against the known contracts that they implement: dropped inputs, mapped names, limits.
+/// Checks drivers against the known contracts that they implement: dropped inputs, mapped names,
+/// limits.
 fn implementations(documents: &Documents) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    // If two contracts have the same `id@major`, the second is refused, so it is not checked against
-    // drivers.
+    // If two contracts have the same `id@major`, the second is refused, so it is not checked
+    // against drivers.
     let mut known = BTreeSet::new();
     let tools = documents.tools.iter();
     let tools: Vec<_> = tools
@@ -119,7 +120,8 @@ fn implementations(documents: &Documents) -> Vec<Diagnostic> {
         let served = tools.iter().filter(|tool| serves(&tool.value));
         let served: BTreeSet<&str> = served.map(|tool| tool.value.id.as_str()).collect();
         for tool in &tools {
-            // A driver for one major version of a contract is not checked against the other major versions.
+            // A driver for one major version of a contract is not checked against the other major
+            // versions.
             if serves(&tool.value) || !served.contains(tool.value.id.as_str()) {
                 diagnostics.extend(driver.value.check_against(&tool.value, &driver.path));
             }

@@ -1,5 +1,5 @@
-//! Prompts and resources, which a bundle may show to people and models through a client, and checks of
-//! these documents against the bundle's files. Access is decided elsewhere.
+//! Prompts and resources, which a bundle may show to people and models through a client, and checks
+//! of these documents against the bundle's files. Access is decided elsewhere.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::locate::{about_file, repeated};
 /// The folder of resources, with its slash.
 pub const RESOURCES: &str = "resources/";
 
-/// How large a served resource may be, in bytes, and how large all files that a prompt embeds may be
-/// together. A client reads either as one message.
+/// How large a served resource may be, in bytes, and how large all files that a prompt embeds may
+/// be together. A client reads either as one message.
 pub const MAX_RESOURCE: usize = 8 * 1024 * 1024;
 
 /// A file below `resources/` and its sidecar.
@@ -146,8 +146,8 @@ pub(crate) fn check(documents: &Documents, files: &BTreeMap<String, Arc<[u8]>>) 
     diagnostics
 }
 
-/// Checks the files that a prompt embeds. `unread` reports whether a file's sidecar could not be read;
-/// the media type of such a file is unknown.
+/// Checks the files that a prompt embeds. `unread` reports whether a file's sidecar could not be
+/// read; the media type of such a file is unknown.
 fn embedded(
     prompt: &Located<Prompt>,
     resources: &BTreeMap<&str, &ResourceEntry>,

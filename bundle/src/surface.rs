@@ -10,8 +10,8 @@
 //!   head, timeouts and retries;
 //! * actions, and the bytes of prompts and resources.
 //!
-//! Demands that a contract takes from an action of another bundle count as its own. A surface does not
-//! contain code, icons, examples, the prose below a document's head, or minor versions.
+//! Demands that a contract takes from an action of another bundle count as its own. A surface does
+//! not contain code, icons, examples, the prose below a document's head, or minor versions.
 //!
 //! A surface has a [version](Version), with which its canonical bytes start. Surfaces of different
 //! versions are not comparable: a stored surface of an earlier version must be made again from its
@@ -33,7 +33,8 @@ pub use difference::{SurfaceChange, SurfaceDifference};
 /// The version of a surface, which determines its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
-    /// For drivers with code, the ids of the contracts that they implement, without mappings and limits.
+    /// For drivers with code, the ids of the contracts that they implement, without mappings and
+    /// limits.
     V1,
     /// All of DRIVER.md except prose, timeouts and retries.
     V2,
@@ -123,8 +124,8 @@ impl BundleSurface {
         self.version
     }
 
-    /// The canonical bytes. Equal surfaces have equal canonical bytes, regardless of the order of keys in
-    /// the documents.
+    /// The canonical bytes. Equal surfaces have equal canonical bytes, regardless of the order of
+    /// keys in the documents.
     pub fn to_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -149,8 +150,8 @@ impl BundleSurface {
             .collect()
     }
 
-    /// Whether a contract takes its action from another bundle. The surface then includes parts of that
-    /// bundle.
+    /// Whether a contract takes its action from another bundle. The surface then includes parts of
+    /// that bundle.
     pub fn takes_actions(&self) -> bool {
         let tools = self.value.get("tools").and_then(Value::as_object);
         let mut tools = tools.into_iter().flatten();
@@ -208,8 +209,8 @@ impl ToolSummary {
     }
 }
 
-/// Appends the canonical form of `value`: keys sorted by their bytes, no white space. It is recursive,
-/// so it is only for documents, whose parsers limit their depth.
+/// Appends the canonical form of `value`: keys sorted by their bytes, no white space. It is
+/// recursive, so it is only for documents, whose parsers limit their depth.
 fn write_canonical(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Object(object) => {

@@ -1,5 +1,6 @@
-//! Makes untrusted text safe to show to a person, prints the excerpt of a finding as compilers do (the
-//! line number, the line, and a caret below the column), and gives hints for unknown tool names.
+//! Makes untrusted text safe to show to a person, prints the excerpt of a finding as compilers do
+//! (the line number, the line, and a caret below the column), and gives hints for unknown tool
+//! names.
 
 use toolward_contract::diagnostic::{Diagnostic, Excerpt};
 use toolward_support::fields::nearest;
@@ -23,8 +24,8 @@ pub fn list(names: &[&str]) -> String {
 /// How many tools a hint lists.
 const MAX_NAMED: usize = 10;
 
-/// A hint for a wrong name: the tool that it may mean, otherwise some of the known tools; `None` if no
-/// tool is known. If the name has no major version, it is compared with ids without their major
+/// A hint for a wrong name: the tool that it may mean, otherwise some of the known tools; `None` if
+/// no tool is known. If the name has no major version, it is compared with ids without their major
 /// versions.
 ///
 /// ```
@@ -68,8 +69,8 @@ const TAB: &str = "    ";
 
 /// The line of a finding, and a second line with the caret; `None` if the finding has no excerpt.
 ///
-/// A line that is too long is cut around the column. Tabs become spaces, and characters are replaced as
-/// [`visible_line`] does.
+/// A line that is too long is cut around the column. Tabs become spaces, and characters are
+/// replaced as [`visible_line`] does.
 pub fn excerpt(finding: &Diagnostic) -> Option<String> {
     let excerpt = finding.excerpt.as_ref()?;
     let number = finding.line.to_string();

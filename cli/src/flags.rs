@@ -64,7 +64,8 @@ impl<T: FromFlags> Args for Flagged<T> {
 pub(crate) struct TrustFlags {
     /// Trust this public key, for this command only
     ///
-    /// It may sign all ids. May be given again. [env: TOOLWARD_TRUST_KEY, files separated by colons]
+    /// It may sign all ids. May be given again. [env: TOOLWARD_TRUST_KEY, files separated by
+    /// colons]
     #[arg(long, value_name = "PEM")]
     trust_key: Vec<PathBuf>,
 

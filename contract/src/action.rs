@@ -1,5 +1,5 @@
-//! Actions: ACTION.md (AIP-39), the abstract verbs that contracts implement. Policies on actions are
-//! elsewhere.
+//! Actions: ACTION.md (AIP-39), the abstract verbs that contracts implement. Policies on actions
+//! are elsewhere.
 
 mod merge;
 mod read;
@@ -23,8 +23,8 @@ pub use reference::{Reference, RegistryReference};
 /// The code for an `implements` whose action is neither in the bundle nor in a known library.
 pub const UNRESOLVED: &str = crate::codes::ACTION_UNRESOLVED.code;
 
-/// The code for an `implements` with a registry reference to another bundle, if the libraries of the
-/// host are not known.
+/// The code for an `implements` with a registry reference to another bundle, if the libraries of
+/// the host are not known.
 pub const ELSEWHERE: &str = crate::codes::ACTION_ELSEWHERE.code;
 
 /// A validated action: the minimum for every tool that implements it.
@@ -56,8 +56,8 @@ pub struct Action {
     pub target_kind: Option<String>,
     /// Events that every implementing tool fires at least.
     pub fires_events: Vec<String>,
-    /// The implementations that the action's author knows. They are hints for catalogues: no tool is
-    /// trusted, found or granted anything because of them (AIP-39, conformance rule 5).
+    /// The implementations that the action's author knows. They are hints for catalogues: no tool
+    /// is trusted, found or granted anything because of them (AIP-39, conformance rule 5).
     pub implementations: Vec<ImplementationHint>,
     /// Discovery tags.
     pub tags: Vec<String>,
@@ -108,7 +108,8 @@ impl fmt::Display for Implementor {
     }
 }
 
-/// A situation in which an action is used. It has no input and output, since an action has no schema.
+/// A situation in which an action is used. It has no input and output, since an action has no
+/// schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ActionExample {
@@ -123,21 +124,24 @@ pub struct ActionExample {
 /// The action behind a contract's `implements`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Implementation {
-    /// The reference as written: an id, a registry reference or a path. For an inline action, its id.
+    /// The reference as written: an id, a registry reference or a path. For an inline action, its
+    /// id.
     pub reference: String,
-    /// The form of the reference. An inline action has an id of its author's choice, and belongs only to
-    /// the contract.
+    /// The form of the reference. An inline action has an id of its author's choice, and belongs
+    /// only to the contract.
     pub form: ReferenceForm,
-    /// The publisher of the library with the action; `None` if the action is in the contract's own bundle.
+    /// The publisher of the library with the action; `None` if the action is in the contract's own
+    /// bundle.
     pub library: Option<String>,
     /// The action. Contracts share it, since thousands may implement the same one.
     pub action: Arc<Action>,
 }
 
 impl Implementation {
-    /// The id by which other documents may name the action, and the action's publisher: the publisher of
-    /// its library, or `own`, the contract's publisher, if the action is in the contract's bundle. `None`
-    /// for an action that is inline or at a path, since only the contract refers to it.
+    /// The id by which other documents may name the action, and the action's publisher: the
+    /// publisher of its library, or `own`, the contract's publisher, if the action is in the
+    /// contract's bundle. `None` for an action that is inline or at a path, since only the contract
+    /// refers to it.
     pub fn shared<'a>(&'a self, own: &'a str) -> Option<(&'a str, &'a str)> {
         match self.form {
             ReferenceForm::Id | ReferenceForm::Registry => {
@@ -173,8 +177,8 @@ impl Action {
         report.finish(action)
     }
 
-    /// Whether a text is the id of an action (AIP-39, conformance rule 1). As in documents for earlier
-    /// hosts, underscores and several colons are allowed, too.
+    /// Whether a text is the id of an action (AIP-39, conformance rule 1). As in documents for
+    /// earlier hosts, underscores and several colons are allowed, too.
     pub fn is_id(text: &str) -> bool {
         is_valid_id(text) || was_valid_id(text)
     }
@@ -185,8 +189,8 @@ impl Action {
     }
 }
 
-/// The written text, or `derived` if it is missing or empty. The JSON Schema of AIP-39 permits an empty
-/// text.
+/// The written text, or `derived` if it is missing or empty. The JSON Schema of AIP-39 permits an
+/// empty text.
 fn or_else<'t>(written: Option<&'t str>, derived: Option<&'t str>) -> Option<&'t str> {
     written.filter(|text| !text.is_empty()).or(derived)
 }
@@ -195,8 +199,8 @@ fn or_else<'t>(written: Option<&'t str>, derived: Option<&'t str>) -> Option<&'t
 const ID_LENGTH: std::ops::RangeInclusive<usize> = 2..=80;
 
 /// Whether a text is an id: lower-case letters, digits, dashes and dots, with at most one colon
-/// (AIP-39, conformance rule 1). In addition to that rule, each part must end with a letter or digit,
-/// so that the end of an id in a sentence is unambiguous.
+/// (AIP-39, conformance rule 1). In addition to that rule, each part must end with a letter or
+/// digit, so that the end of an id in a sentence is unambiguous.
 fn is_valid_id(text: &str) -> bool {
     ID_LENGTH.contains(&text.len())
         && text.split(':').count() <= 2

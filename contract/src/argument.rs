@@ -1,7 +1,7 @@
 //! Arguments of prompts and of resource templates. (The arguments of tools have schemas.)
 //!
-//! A text has `{{name}}` where the value of an argument goes. Placeholders are found and filled once;
-//! values are never searched for placeholders.
+//! A text has `{{name}}` where the value of an argument goes. Placeholders are found and filled
+//! once; values are never searched for placeholders.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -238,7 +238,8 @@ impl Text {
         &self.pieces
     }
 
-    /// The names of all placeholders with their lines; a name is repeated if it occurs more than once.
+    /// The names of all placeholders with their lines; a name is repeated if it occurs more than
+    /// once.
     pub fn places(&self) -> impl Iterator<Item = (&str, u32)> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Argument { name, line } => Some((name.as_str(), *line)),
@@ -270,8 +271,8 @@ impl Text {
 
 /// The name and the length of the placeholder at the start of a text.
 pub(crate) fn placeholder(text: &str) -> Option<(&str, usize)> {
-    // The search for the end is limited to the length of a name, so that a text of many braces takes no
-    // longer than others.
+    // The search for the end is limited to the length of a name, so that a text of many braces
+    // takes no longer than others.
     const MAX_SHOWN_CHARS: usize = 80;
     let inner = text.strip_prefix("{{")?;
     let inner = inner.get(..inner.floor_char_boundary(MAX_SHOWN_CHARS))?;

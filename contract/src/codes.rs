@@ -1,5 +1,5 @@
-//! Every diagnostic code with its severity, its rule and its explanation. The book's page is generated
-//! from this table. The checks are in other modules.
+//! Every diagnostic code with its severity, its rule and its explanation. The book's page is
+//! generated from this table. The checks are in other modules.
 
 use toolward_support::report::{Code, codes};
 

@@ -70,8 +70,8 @@ impl<'f> FileReport<'f> {
         self.diagnostics.borrow().iter().any(Diagnostic::is_error)
     }
 
-    /// The result of `read`; `None` if `read` reports an error, since a partly read value must not be
-    /// checked further.
+    /// The result of `read`; `None` if `read` reports an error, since a partly read value must not
+    /// be checked further.
     pub(crate) fn unbroken<T>(&self, read: impl FnOnce() -> T) -> Option<T> {
         let before = self.diagnostics.borrow().len();
         let value = read();
@@ -85,13 +85,14 @@ impl<'f> FileReport<'f> {
         self.follows.set(true);
     }
 
-    /// Notes that a reported key is a misspelling of this field. The field's absence is then not reported.
+    /// Notes that a reported key is a misspelling of this field. The field's absence is then not
+    /// reported.
     pub(crate) fn misspelt(&self, field: String) {
         self.misspelt.borrow_mut().insert(field);
     }
 
-    /// Returns `value` only if no error was reported. If `value` is missing, an error must have been
-    /// reported.
+    /// Returns `value` only if no error was reported. If `value` is missing, an error must have
+    /// been reported.
     pub(crate) fn finish<T>(self, value: Option<T>) -> Parsed<T> {
         let refused = self.follows.get() || self.has_errors();
         debug_assert!(refused || value.is_some(), "a refusal needs a diagnostic");

@@ -1,5 +1,5 @@
-//! Drivers: DRIVER.md (AIP-30), which states how contracts are carried out and on what terms. No code
-//! is read here.
+//! Drivers: DRIVER.md (AIP-30), which states how contracts are carried out and on what terms. No
+//! code is read here.
 
 mod check;
 mod component;
@@ -62,7 +62,8 @@ pub struct Driver {
     pub implements: Vec<Implements>,
     /// `network.egress`: the part of the contract's network that it uses. Empty means no network.
     pub egress: CapabilitySet,
-    /// Whether `network.egress` is written, even as an empty list: its component may then import HTTP.
+    /// Whether `network.egress` is written, even as an empty list: its component may then import
+    /// HTTP.
     pub declares_network: bool,
     /// Its needs beyond the contract. They require a policy rule that names the driver.
     pub requires: Requires,
@@ -83,7 +84,8 @@ pub struct Driver {
     /// The fields for all requests, as written. For `kind: http`: `base_url`, `default_headers`,
     /// `default_method`. For a transport in tools.json: `method`, `url` and `headers`.
     pub request_defaults: Map<String, Value>,
-    /// `streaming` and `rate_limit` of a driver of `kind: http`, as written: no call depends on them.
+    /// `streaming` and `rate_limit` of a driver of `kind: http`, as written: no call depends on
+    /// them.
     pub hints: Map<String, Value>,
     /// `auth`, as written.
     pub auth: Option<Map<String, Value>>,
@@ -155,8 +157,8 @@ impl Driver {
         format!("{}@{}", self.id, self.version.major)
     }
 
-    /// The one host to which the requests of a declarative driver go, by https; without a port, 443 is
-    /// used. `None` for other kinds, and if `egress` is not exactly one host without wildcard.
+    /// The one host to which the requests of a declarative driver go, by https; without a port, 443
+    /// is used. `None` for other kinds, and if `egress` is not exactly one host without wildcard.
     pub fn origin(&self) -> Option<&HostPattern> {
         let host = self.egress.iter().next()?.host()?;
         (self.kind == DriverKind::Http && self.egress.len() == 1 && host.is_literal())
@@ -171,9 +173,9 @@ impl Driver {
             .find(|entry| entry.is_of(id) && entry.version.satisfies(&version))
     }
 
-    /// Resolves the contract's id of each entry that names its contract by a path. `id_at` returns the id
-    /// of the contract at a path as written in the entry. Returns the paths without a contract, with their
-    /// positions.
+    /// Resolves the contract's id of each entry that names its contract by a path. `id_at` returns
+    /// the id of the contract at a path as written in the entry. Returns the paths without a
+    /// contract, with their positions.
     pub fn resolve_paths(
         &mut self,
         id_at: impl Fn(&str) -> Option<ToolId>,
@@ -191,8 +193,8 @@ impl Driver {
         missing
     }
 
-    /// The time limit for calling `tool` through `entry`: the shortest of the contract's, the driver's and
-    /// the entry's.
+    /// The time limit for calling `tool` through `entry`: the shortest of the contract's, the
+    /// driver's and the entry's.
     pub fn timeout(&self, tool: &Tool, entry: &Implements) -> Duration {
         let overrides = [self.timeout_override, entry.timeout];
         overrides
@@ -201,13 +203,14 @@ impl Driver {
             .fold(tool.timeout, Duration::min)
     }
 
-    /// The retry policy for calling `tool` through `entry`: the entry's if it has one, then the driver's,
-    /// then the contract's.
+    /// The retry policy for calling `tool` through `entry`: the entry's if it has one, then the
+    /// driver's, then the contract's.
     pub fn retry(&self, tool: &Tool, entry: &Implements) -> Option<Retry> {
         entry.retry.or(self.retry_override).or(tool.retry)
     }
 
-    /// What a call of `tool` through `entry` costs: each part is the entry's, else the driver's, else the contract's.
+    /// What a call of `tool` through `entry` costs: each part is the entry's, else the driver's,
+    /// else the contract's.
     pub fn cost(&self, tool: &Tool, entry: &Implements) -> Cost {
         let (entry, driver) = (&entry.cost_override, &self.cost_override);
         let units = entry.cost_units_per_call.or(driver.cost_units_per_call);

@@ -1,5 +1,5 @@
-//! Forms that a person fills in: the flat subset of JSON Schema that MCP's elicitation allows. Reading
-//! is strict, so that an answer is checked against exactly the form that the person saw.
+//! Forms that a person fills in: the flat subset of JSON Schema that MCP's elicitation allows.
+//! Reading is strict, so that an answer is checked against exactly the form that the person saw.
 
 use serde_json::{Map, Value, json};
 use toolward_support::text::is_hidden;
@@ -7,7 +7,8 @@ use toolward_support::text::is_hidden;
 use crate::NoScope;
 use crate::schema::Schema;
 
-/// How many fields a form may have, and how many choices a field may have. A person reads all of them.
+/// How many fields a form may have, and how many choices a field may have. A person reads all of
+/// them.
 const FIELDS: usize = 32;
 const CHOICES: usize = 100;
 /// How long a field's name or a choice may be, in bytes.
@@ -105,7 +106,8 @@ impl Form {
         })
     }
 
-    /// Checks that an answer has every required field, no other fields than the form's, and valid values.
+    /// Checks that an answer has every required field, no other fields than the form's, and valid
+    /// values.
     ///
     /// # Errors
     /// The first problem and its place, for people.
@@ -200,8 +202,8 @@ fn keep(field: &Map<String, Value>, keywords: &[&str]) -> Map<String, Value> {
     kept
 }
 
-/// The choices under one of two keywords; the second keyword also gives each choice a title. `None` if
-/// there are no choices.
+/// The choices under one of two keywords; the second keyword also gives each choice a title. `None`
+/// if there are no choices.
 fn choices(
     object: &Map<String, Value>,
     titled: &str,

@@ -1,5 +1,5 @@
-//! Front matter of Markdown files: splits it from the body, and reads it with positions. The fields are
-//! defined elsewhere.
+//! Front matter of Markdown files: splits it from the body, and reads it with positions. The fields
+//! are defined elsewhere.
 
 use serde_json::Value;
 use toolward_support::fields::without_mark;
@@ -88,8 +88,8 @@ fn is_fence(line: &str) -> bool {
     line.trim_end() == "---"
 }
 
-/// Reads the fields of a Markdown file with YAML front matter, each with its position. Unlike in most
-/// documents of a bundle, a key may be an integer, which is read as its text.
+/// Reads the fields of a Markdown file with YAML front matter, each with its position. Unlike in
+/// most documents of a bundle, a key may be an integer, which is read as its text.
 ///
 /// ```
 /// use toolward_contract::front_matter;
@@ -112,8 +112,8 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// Reads the outline of a TOOL.md, DRIVER.md, ACTION.md, prompt or sidecar; `None` if its front matter
-    /// can't be split off or is not YAML.
+    /// Reads the outline of a TOOL.md, DRIVER.md, ACTION.md, prompt or sidecar; `None` if its front
+    /// matter can't be split off or is not YAML.
     pub fn read(source: &str) -> Option<Outline> {
         let parts = split(source, &FileReport::new(""))?;
         Some(Outline {
@@ -134,8 +134,8 @@ impl Outline {
         Some(self.fields.get(field)?.to_value())
     }
 
-    /// The position of the part at a JSON pointer: of a field's key or of a list's item. If the part does
-    /// not exist, the position of its nearest existing parent.
+    /// The position of the part at a JSON pointer: of a field's key or of a list's item. If the
+    /// part does not exist, the position of its nearest existing parent.
     pub fn position(&self, pointer: &str) -> Position {
         self.fields.place(pointer)
     }

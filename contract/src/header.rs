@@ -1,8 +1,8 @@
 //! Request headers that a driver may not set. The host sets framing, routing and proxy headers: a
 //! driver that sets them could smuggle a second request or impersonate another client.
 
-/// Headers that the host sets, or that are never sent (RFC 9110 sections 7.6.1 and 7.6.3, RFC 7239), or
-/// by which servers replace the checked method or path.
+/// Headers that the host sets, or that are never sent (RFC 9110 sections 7.6.1 and 7.6.3, RFC
+/// 7239), or by which servers replace the checked method or path.
 const FORBIDDEN: &str = "alt-used connection expect forwarded front-end-https host http2-settings keep-alive te trailer \
      transfer-encoding upgrade via x-host x-http-method x-http-method-override x-method-override \
      x-original-url x-real-ip x-rewrite-url";
@@ -32,8 +32,8 @@ fn forbidden(name: &str) -> bool {
     FORBIDDEN.split(' ').any(|one| one == name) || prefixes.any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether this text may precede a secret in a header's value: no text, a scheme and a space (RFC 9110,
-/// section 11.4), or, in a cookie, a name and `=`.
+/// Whether this text may precede a secret in a header's value: no text, a scheme and a space (RFC
+/// 9110, section 11.4), or, in a cookie, a name and `=`.
 pub fn may_precede_secret(header: &str, text: &[u8]) -> bool {
     let Some((last, word)) = text.split_last() else {
         return true;

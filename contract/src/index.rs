@@ -39,8 +39,8 @@ pub struct Index {
 pub struct IndexEntry {
     /// The contract's id; may contain `_` in version 1.
     pub id: ToolId,
-    /// The contract's major version, if the document has entries for several major versions of the id. Only
-    /// in version 2.
+    /// The contract's major version, if the document has entries for several major versions of the
+    /// id. Only in version 2.
     pub major: Option<u64>,
     /// Summary.
     pub description: String,
@@ -54,8 +54,8 @@ pub struct IndexEntry {
     pub schema_refs: Map<String, Value>,
     /// The capabilities that it needs, spelled as families (`net:`, `fs:`, `db:`) in the document.
     pub capabilities: CapabilitySet,
-    /// Families of version 1 that no policy can grant: without a scope (`exec`, `model`), or with a scope
-    /// that the family does not have. The attachment is denied because of them.
+    /// Families of version 1 that no policy can grant: without a scope (`exec`, `model`), or with a
+    /// scope that the family does not have. The attachment is denied because of them.
     pub ungrantable: Vec<String>,
     /// Ids of secrets that it needs.
     pub secrets: Vec<String>,
@@ -70,9 +70,10 @@ pub struct IndexEntry {
 }
 
 impl Index {
-    /// The contracts of a version 1 document, for a bundle without TOOL.md; empty for version 2. Open
-    /// points are read in the stricter way: every capability counts as a mutation, unless the transport is
-    /// an HTTP request that only reads and the capability is one that contracts can require.
+    /// The contracts of a version 1 document, for a bundle without TOOL.md; empty for version 2.
+    /// Open points are read in the stricter way: every capability counts as a mutation, unless the
+    /// transport is an HTTP request that only reads and the capability is one that contracts can
+    /// require.
     pub fn contracts(&self) -> Vec<Tool> {
         if self.version == 1 {
             self.tools.iter().map(contract).collect()
@@ -81,8 +82,8 @@ impl Index {
         }
     }
 
-    /// Makes the version 2 index of contracts and their drivers, sorted by id. Contracts without a driver
-    /// are left out.
+    /// Makes the version 2 index of contracts and their drivers, sorted by id. Contracts without a
+    /// driver are left out.
     pub fn generate(tools: &[(&Tool, &[&Driver])]) -> Index {
         let mut entries: Vec<IndexEntry> = tools
             .iter()
@@ -100,7 +101,8 @@ impl Index {
         }
     }
 
-    /// Writes the document: indented JSON with a final line feed, the same bytes for the same index.
+    /// Writes the document: indented JSON with a final line feed, the same bytes for the same
+    /// index.
     pub fn to_bytes(&self) -> Vec<u8> {
         let tools: Vec<Value> = self.tools.iter().map(entry_value).collect();
         let document = json!({ "version": self.version, "tools": tools });
@@ -110,8 +112,8 @@ impl Index {
         bytes
     }
 
-    /// Compares the index with contracts and drivers, by value and field by field. A version 1 entry
-    /// without a contract is not compared, and neither are transports of version 1.
+    /// Compares the index with contracts and drivers, by value and field by field. A version 1
+    /// entry without a contract is not compared, and neither are transports of version 1.
     ///
     /// # Errors
     /// A diagnostic for each difference, with the field and both values.
@@ -176,8 +178,8 @@ pub fn parse_family(text: &str) -> Result<Capability, CapabilityError> {
     }
 }
 
-/// The contract of a version 1 entry, for bundles without TOOL.md. Missing statements are read in the
-/// stricter way.
+/// The contract of a version 1 entry, for bundles without TOOL.md. Missing statements are read in
+/// the stricter way.
 fn contract(entry: &IndexEntry) -> Tool {
     let only_reads = match &entry.transport {
         Transport::Http { method, .. } => matches!(method.as_str(), "GET" | "HEAD" | "OPTIONS"),
@@ -189,8 +191,8 @@ fn contract(entry: &IndexEntry) -> Tool {
     let is_readable =
         |one: &&Capability| one.class().can_be_required() && *one.class() != Class::Secret;
     let read = entry.capabilities.iter().filter(is_readable).cloned();
-    // A capability that can't be required counts as a change with any method: a declaration that this host
-    // can't read must block the tool, not be ignored.
+    // A capability that can't be required counts as a change with any method: a declaration that
+    // this host can't read must block the tool, not be ignored.
     let is_change = |one: &&Capability| !only_reads || !is_readable(one);
     let mutates: CapabilitySet = entry
         .capabilities
@@ -198,7 +200,8 @@ fn contract(entry: &IndexEntry) -> Tool {
         .filter(is_change)
         .cloned()
         .collect();
-    // No declaration covers everything that a program does, and an ungrantable family may be a change.
+    // No declaration covers everything that a program does, and an ungrantable family may be a
+    // change.
     let undeclared = !entry.ungrantable.is_empty();
     let changes =
         undeclared || !mutates.is_empty() || matches!(entry.transport, Transport::Exec { .. });

@@ -1,6 +1,6 @@
-//! Formats of Toolward bundles: contracts (TOOL.md), drivers (DRIVER.md), actions (ACTION.md), prompts,
-//! sidecars of resources and the index (tools.json), with JSON Schema and the vocabulary of
-//! capabilities. This crate reads no file, no environment and no clock, and prints nothing.
+//! Formats of Toolward bundles: contracts (TOOL.md), drivers (DRIVER.md), actions (ACTION.md),
+//! prompts, sidecars of resources and the index (tools.json), with JSON Schema and the vocabulary
+//! of capabilities. This crate reads no file, no environment and no clock, and prints nothing.
 //!
 //! A parser takes text and returns a validated value or a list of [`Diagnostic`]s:
 //!
@@ -52,33 +52,33 @@ use serde_json::Value;
 
 /// The rest of the bundle, for the references of a document.
 pub trait Scope: SchemaScope {
-    /// The action that `implements` of a TOOL.md refers to. An inline action is not looked up. A path is
-    /// looked up from each folder to which it may be relative, until an action is found.
+    /// The action that `implements` of a TOOL.md refers to. An inline action is not looked up. A
+    /// path is looked up from each folder to which it may be relative, until an action is found.
     fn action(&self, _reference: &action::Reference) -> Option<Arc<action::Action>> {
         None
     }
 
-    /// Whether [`SchemaScope::schema`] returned `None` because the file exists but is not JSON. The error
-    /// is then reported for the file, not for the reference.
+    /// Whether [`SchemaScope::schema`] returned `None` because the file exists but is not JSON. The
+    /// error is then reported for the file, not for the reference.
     fn is_schema_unread(&self, _id: &str) -> bool {
         false
     }
 
-    /// Whether [`Scope::action`] returned `None` because the document exists but is invalid. The errors are
-    /// then reported for the document, not for the reference.
+    /// Whether [`Scope::action`] returned `None` because the document exists but is invalid. The
+    /// errors are then reported for the document, not for the reference.
     fn is_action_unread(&self, _reference: &action::Reference) -> bool {
         false
     }
 
-    /// The publisher of the library in which [`Scope::action`] found an action; `None` if the action was in
-    /// the bundle.
+    /// The publisher of the library in which [`Scope::action`] found an action; `None` if the
+    /// action was in the bundle.
     fn library(&self, _reference: &action::Reference) -> Option<String> {
         None
     }
 
-    /// Whether [`Scope::action`] returned `None` because the action may be in a library that only the host
-    /// that runs the bundle has. The contract is then read without the action, but it never runs without
-    /// it.
+    /// Whether [`Scope::action`] returned `None` because the action may be in a library that only
+    /// the host that runs the bundle has. The contract is then read without the action, but it
+    /// never runs without it.
     fn is_action_elsewhere(&self, _reference: &action::Reference) -> bool {
         false
     }
@@ -93,7 +93,8 @@ pub trait Scope: SchemaScope {
         Vec::new()
     }
 
-    /// The compiled schema, if this schema was already compiled for another document of the same scope.
+    /// The compiled schema, if this schema was already compiled for another document of the same
+    /// scope.
     fn compiled(&self, _schema: &Value) -> Option<schema::Schema> {
         None
     }

@@ -1,15 +1,15 @@
-//! Paths by which the documents of a bundle name each other. This module handles only text and looks
-//! for no files.
+//! Paths by which the documents of a bundle name each other. This module handles only text and
+//! looks for no files.
 
-/// Folders whose names start with a dot in a workspace (AIP-39, "File location"). No name in a bundle
-/// starts with a dot, so in a bundle's paths the dot is left out.
+/// Folders whose names start with a dot in a workspace (AIP-39, "File location"). No name in a
+/// bundle starts with a dot, so in a bundle's paths the dot is left out.
 const DOTTED: &[&str] = &[".actions", ".drivers", ".tools"];
 
-/// Resolves `reference` from `folder` to a path relative to the bundle's root. The dot of `.actions`,
-/// `.drivers` and `.tools` is ignored.
+/// Resolves `reference` from `folder` to a path relative to the bundle's root. The dot of
+/// `.actions`, `.drivers` and `.tools` is ignored.
 ///
-/// Returns `None` if the reference is absolute, leaves the bundle, or has a segment that is not allowed
-/// in a bundle's path.
+/// Returns `None` if the reference is absolute, leaves the bundle, or has a segment that is not
+/// allowed in a bundle's path.
 pub fn resolve_beneath(folder: &str, reference: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in reference.strip_suffix('/').unwrap_or(reference).split('/') {
@@ -30,16 +30,16 @@ pub(crate) fn is_relative(text: &str) -> bool {
         .is_some_and(|(first, _)| matches!(first, "." | "..") || DOTTED.contains(&first))
 }
 
-/// Whether a text can be a path to a document from some folder of a bundle: `.` and `..` are only at
-/// the start.
+/// Whether a text can be a path to a document from some folder of a bundle: `.` and `..` are only
+/// at the start.
 pub(crate) fn is_path(text: &str) -> bool {
     let parts = text.strip_suffix('/').unwrap_or(text).split('/');
     let mut parts = parts.skip_while(|part| matches!(*part, "." | ".."));
     parts.all(|part| segment(part).is_some())
 }
 
-/// The path of the document `name`: `path` itself if it ends with that name, otherwise the document in
-/// the folder `path`.
+/// The path of the document `name`: `path` itself if it ends with that name, otherwise the document
+/// in the folder `path`.
 pub fn document(path: String, name: &str) -> String {
     let is_document = path
         .strip_suffix(name)

@@ -1,5 +1,5 @@
-//! Prompts: `prompts/*.md`, messages that a person picks in a client and fills in. Who may see them is
-//! decided elsewhere.
+//! Prompts: `prompts/*.md`, messages that a person picks in a client and fills in. Who may see them
+//! is decided elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -100,7 +100,8 @@ impl Prompt {
             fields.unknown();
             let known = !report.has_errors();
             let messages = messages(source, parts.body, &report);
-            // Skipped after an error above: an argument that was refused there would be reported twice.
+            // Skipped after an error above: an argument that was refused there would be reported
+            // twice.
             if known {
                 check_placeholders(&messages, &arguments, &report);
             }
@@ -184,8 +185,8 @@ fn special(text: &str, line: u32) -> Option<Line<'_>> {
     (length == target.len()).then_some(Line::Part(Part::Chosen { argument, line }))
 }
 
-/// The code fence on a line: one that opens code, or, if `open` is the opening fence, the fence that
-/// closes it.
+/// The code fence on a line: one that opens code, or, if `open` is the opening fence, the fence
+/// that closes it.
 fn fence<'l>(text: &'l str, open: Option<&str>) -> Option<&'l str> {
     let trimmed = text.trim();
     let mark = trimmed.chars().next().filter(|c| matches!(c, '`' | '~'))?;
@@ -238,7 +239,8 @@ fn messages(source: &str, body: &str, report: &FileReport<'_>) -> Vec<Message> {
     messages
 }
 
-/// Whether a line has a character that makes it look different from its text. Such a line is reported.
+/// Whether a line has a character that makes it look different from its text. Such a line is
+/// reported.
 fn deceptive(line: &str, number: u32, report: &FileReport<'_>) -> bool {
     let mut characters = line.chars().zip(1..);
     let bad = characters.find(|&(c, _)| is_deceptive(c) && c != '\t');

@@ -1,8 +1,8 @@
 //! Sidecars of resources: `NAME.resource.md`, a bundle's description of its file `NAME`. The file
 //! itself, and who may read it, are handled elsewhere.
 //!
-//! A URI template has only one form of RFC 6570: `{name}` in place of a whole segment. So a URI matches
-//! a template in at most one way, which is found in one pass.
+//! A URI template has only one form of RFC 6570: `{name}` in place of a whole segment. So a URI
+//! matches a template in at most one way, which is found in one pass.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -78,8 +78,8 @@ impl Resource {
         !self.arguments.is_empty()
     }
 
-    /// The problems with the text of a template: placeholders that are not arguments, and unused arguments.
-    /// `file` and `text` are the name and the text of the described file.
+    /// The problems with the text of a template: placeholders that are not arguments, and unused
+    /// arguments. `file` and `text` are the name and the text of the described file.
     pub fn check_text(&self, file: &str, text: &Text) -> Vec<Diagnostic> {
         let report = FileReport::new(file);
         let used: BTreeSet<_> = text.places().collect();

@@ -94,8 +94,8 @@ fn warn_about(capability: &Capability, at: Position, report: &FileReport<'_>) {
     }
 }
 
-/// The subfields of `requires`. A missing subfield is not stated; an empty one states that there are no
-/// capabilities.
+/// The subfields of `requires`. A missing subfield is not stated; an empty one states that there
+/// are no capabilities.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequiresParts {
     pub(crate) parts: Vec<(&'static str, Class, PlacedValue<CapabilitySet>)>,
@@ -310,8 +310,8 @@ pub(crate) fn description(fields: &mut MappingReader<'_>) -> Option<String> {
 }
 
 pub(crate) fn version(field: &FieldReader<'_>) -> Option<semver::Version> {
-    // An unquoted `1.0` is a number. Quoting it would not make it a version, so the hint shows three
-    // numbers.
+    // An unquoted `1.0` is a number. Quoting it would not make it a version, so the hint shows
+    // three numbers.
     let number;
     let found = match &field.content {
         Content::Number(found) => {

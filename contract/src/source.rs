@@ -1,5 +1,5 @@
-//! Values with line and column, from YAML front matter or JSON. Reads values as the expected types, and
-//! reports every problem of a document. Field names are defined elsewhere.
+//! Values with line and column, from YAML front matter or JSON. Reads values as the expected types,
+//! and reports every problem of a document. Field names are defined elsewhere.
 
 mod yaml;
 
@@ -113,7 +113,8 @@ impl<'n> FieldReader<'n> {
         items.map(|inner| Self { inner, ..*self }).collect()
     }
 
-    /// The texts of a list, each with its position. Items that are not text are reported and left out.
+    /// The texts of a list, each with its position. Items that are not text are reported and left
+    /// out.
     pub(crate) fn texts(&self) -> Vec<(&'n str, Position)> {
         let items = self.items();
         let read = items
@@ -161,8 +162,8 @@ impl<'n> FieldReader<'n> {
         self.fields().map(MappingReader::null_is_absent)
     }
 
-    /// Reads the text with `read`. A text for which `read` returns `None` is reported, with the expected
-    /// form.
+    /// Reads the text with `read`. A text for which `read` returns `None` is reported, with the
+    /// expected form.
     pub(crate) fn text_as<T>(
         &self,
         code: &Code,
@@ -269,8 +270,8 @@ impl<'n> MappingReader<'n> {
         Some(FieldReader { inner, report })
     }
 
-    /// Reads the mapping at `key`, in the same spelling, with `read`. Fields that `read` does not take are
-    /// reported. Returns the default if the field is absent or not a mapping.
+    /// Reads the mapping at `key`, in the same spelling, with `read`. Fields that `read` does not
+    /// take are reported. Returns the default if the field is absent or not a mapping.
     pub(crate) fn within<T: Default>(
         &mut self,
         key: &'static str,
@@ -281,8 +282,8 @@ impl<'n> MappingReader<'n> {
         fields.map(|fields| fields.whole(read)).unwrap_or_default()
     }
 
-    /// Reads all fields with `read`, and reports the fields that it does not take. So `read` must not
-    /// return early.
+    /// Reads all fields with `read`, and reports the fields that it does not take. So `read` must
+    /// not return early.
     pub(crate) fn whole<T>(mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         let value = read(&mut self);
         self.unknown();

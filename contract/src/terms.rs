@@ -100,8 +100,8 @@ pub enum Backoff {
     Exponential,
 }
 
-/// A retry policy. A host retries only if the error is retryable and the tool is idempotent. If only
-/// the driver claims that the error is retryable, the tool must also mutate nothing.
+/// A retry policy. A host retries only if the error is retryable and the tool is idempotent. If
+/// only the driver claims that the error is retryable, the tool must also mutate nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Retry {
     /// Attempts in all, the first included; 1 to 100.
@@ -187,8 +187,8 @@ pub struct ToolExample {
     pub name: String,
     /// The input, valid against `inputs`.
     pub input: serde_json::Value,
-    /// The output, valid against `outputs`; drivers must give an equal value. `None` means any valid
-    /// output.
+    /// The output, valid against `outputs`; drivers must give an equal value. `None` means any
+    /// valid output.
     pub output: Option<serde_json::Value>,
     /// A note for readers.
     pub note: Option<String>,

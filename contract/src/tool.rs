@@ -1,6 +1,6 @@
-//! Contracts: TOOL.md (AIP-14) and `define_tool`. A contract states what a tool does; drivers carry it
-//! out. This module also reads the keys of `metadata` that the host uses; all other keys belong to the
-//! author.
+//! Contracts: TOOL.md (AIP-14) and `define_tool`. A contract states what a tool does; drivers carry
+//! it out. This module also reads the keys of `metadata` that the host uses; all other keys belong
+//! to the author.
 
 mod parse;
 
@@ -28,8 +28,8 @@ pub use crate::terms::{
 /// AIP-14's default for `timeout_ms`: 30 seconds.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The member of a call's context that pins a driver (AIP-30). Hosts remove it, so drivers do not see
-/// it.
+/// The member of a call's context that pins a driver (AIP-30). Hosts remove it, so drivers do not
+/// see it.
 pub const CONTEXT_PIN: &str = "pinnedProvider";
 
 /// A validated contract.
@@ -56,8 +56,9 @@ pub struct Tool {
     pub mutates: CapabilitySet,
     /// The capabilities that it needs to read or call.
     pub requires: Requires,
-    /// The approval class that applies: the declared class, merged with the action's, and `on-mutate`
-    /// instead of `auto` if `mutates` is not empty. Use [`Approval::effective`] for decisions.
+    /// The approval class that applies: the declared class, merged with the action's, and
+    /// `on-mutate` instead of `auto` if `mutates` is not empty. Use [`Approval::effective`] for
+    /// decisions.
     pub approval: Approval,
     /// 0 read-only, 1 scoped writes, 2 external side effects, 3 irreversible.
     pub risk_level: u8,
@@ -69,7 +70,8 @@ pub struct Tool {
     pub retry: Option<Retry>,
     /// The driver to use if no other rule decides.
     pub default_implementation: Option<String>,
-    /// The resolved action that it implements. The action's minimum is merged into the fields above.
+    /// The resolved action that it implements. The action's minimum is merged into the fields
+    /// above.
     pub implements: Option<Implementation>,
     /// The kinds of driver that it permits.
     pub driver_constraints: DriverConstraints,
@@ -103,16 +105,16 @@ impl Tool {
         format!("{}@{}", self.id, self.version.major)
     }
 
-    /// The collision boundary of its name: the declared namespace, or otherwise its id without the last
-    /// part.
+    /// The collision boundary of its name: the declared namespace, or otherwise its id without the
+    /// last part.
     pub fn effective_namespace(&self) -> &str {
         let id = self.id.as_str();
         let of_id = id.rsplit_once('.').map_or(id, |(namespace, _)| namespace);
         self.namespace.as_deref().unwrap_or(of_id)
     }
 
-    /// The numbers of a version 1 entry's `budget` in tools.json, `tokens` and `usd`. No call is counted
-    /// against them.
+    /// The numbers of a version 1 entry's `budget` in tools.json, `tokens` and `usd`. No call is
+    /// counted against them.
     pub fn budget(&self) -> Map<String, Value> {
         let runloop = self.metadata.get("runloop");
         let budget = runloop.and_then(|runloop| runloop.get("budget")?.as_object());
@@ -154,10 +156,10 @@ pub fn define_tool_in(definition: &Value, scope: &dyn Scope) -> Parsed<Tool> {
 }
 
 /// Maps a text to the characters of a name that MCP clients accept: letters, digits and `-` stay,
-/// everything else becomes `_`. The protocol allows dots, but clients refuse a tool whose name does not
-/// match `^[a-zA-Z0-9_-]{1,64}$`, and some then refuse the whole chat. `_` is never first, last or
-/// repeated, since clients put `__` between their own prefix and a name. The length is not limited. The
-/// name is empty if no character is left.
+/// everything else becomes `_`. The protocol allows dots, but clients refuse a tool whose name does
+/// not match `^[a-zA-Z0-9_-]{1,64}$`, and some then refuse the whole chat. `_` is never first, last
+/// or repeated, since clients put `__` between their own prefix and a name. The length is not
+/// limited. The name is empty if no character is left.
 pub fn mapped(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for character in text.chars() {
@@ -176,8 +178,8 @@ pub fn mapped(text: &str) -> String {
 /// The parts of a result that MCP clients get, in addition to the value as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpResult {
-    /// The value as structured content, and the blocks of content. Several clients then show a model only
-    /// the value.
+    /// The value as structured content, and the blocks of content. Several clients then show a
+    /// model only the value.
     #[default]
     Structured,
     /// Only the blocks of content. The tool lists no `outputSchema`.
@@ -187,8 +189,8 @@ pub enum McpResult {
 /// How the schemas of a tool are listed over MCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpSchemas {
-    /// References inlined, and the input as one plain object, for clients and model APIs that support only
-    /// a part of JSON Schema.
+    /// References inlined, and the input as one plain object, for clients and model APIs that
+    /// support only a part of JSON Schema.
     #[default]
     Plain,
     /// As written in the contract.

@@ -1,13 +1,13 @@
-//! Paths of URLs: the paths to which a secret may be sent, and percent-encoding (RFC 3986, section 2.1)
-//! as servers read it. The rule for secrets applies to the paths of sent requests and to the paths that
-//! declarative drivers write.
+//! Paths of URLs: the paths to which a secret may be sent, and percent-encoding (RFC 3986, section
+//! 2.1) as servers read it. The rule for secrets applies to the paths of sent requests and to the
+//! paths that declarative drivers write.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode};
 
 /// Whether `path` is at or below `prefix`, by whole segments. With a prefix other than `/`, this is
 /// false for a path that a server could read as another path: a path with dot segments, an empty
-/// segment before its end, or escaped dots, slashes, backslashes, percent signs, semicolons or control
-/// characters.
+/// segment before its end, or escaped dots, slashes, backslashes, percent signs, semicolons or
+/// control characters.
 ///
 /// ```
 /// use toolward_contract::url_path::is_below;
@@ -40,8 +40,8 @@ pub fn is_dots(segment: &str) -> bool {
     name == "." || name == ".."
 }
 
-/// Whether a path segment has escapes that a server could read as another path: escaped dots, slashes,
-/// backslashes, percent signs, semicolons or control characters.
+/// Whether a path segment has escapes that a server could read as another path: escaped dots,
+/// slashes, backslashes, percent signs, semicolons or control characters.
 pub fn hides(segment: &str) -> bool {
     segment.split('%').skip(1).any(|rest| {
         let digits = rest.get(..2).unwrap_or_default();

@@ -16,7 +16,8 @@ fn key() -> SigningKey {
     SigningKey::from_bytes(&[7; 32])
 }
 
-/// A bundle is accepted only if it is, byte for byte, the one archive of the files that its manifest lists.
+/// A bundle is accepted only if it is, byte for byte, the one archive of the files that its
+/// manifest lists.
 pub fn archive_walk(data: &[u8]) -> bool {
     let Some((mode, rest)) = data.split_first() else {
         return false;

@@ -10,8 +10,8 @@ static WRITTEN: LazyLock<Cassette> = LazyLock::new(|| {
     Cassette::read(bytes, None).expect("the seed is a cassette")
 });
 
-/// A cassette. Of the ledger of the seeds there is one checkpoint: whatever is taken under its name has the calls that
-/// it signed, in their order, each at most once and none in another form.
+/// A cassette. Of the ledger of the seeds there is one checkpoint: whatever is taken under its name
+/// has the calls that it signed, in their order, each at most once and none in another form.
 pub fn cassette(data: &[u8]) -> bool {
     let Ok(read) = Cassette::read(data, None) else {
         return false;

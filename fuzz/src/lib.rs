@@ -33,7 +33,8 @@ pub use wire::authority_and_headers;
 pub struct Target {
     /// The name of the function, of the binary, and of its folder below `corpus`.
     pub name: &'static str,
-    /// The law. Panics where it is broken; says whether the bytes were accepted as what they are for.
+    /// The law. Panics where it is broken; says whether the bytes were accepted as what they are
+    /// for.
     pub law: fn(&[u8]) -> bool,
     /// Further folders of seeds, from the repository's root: the cases of other suites.
     pub also: &'static [&'static str],
@@ -84,7 +85,8 @@ impl Target {
     }
 }
 
-/// Runs every law over all its seeds; gives for each target how many were accepted, and how many there were.
+/// Runs every law over all its seeds; gives for each target how many were accepted, and how many
+/// there were.
 ///
 /// # Errors
 /// The files that break a law or can't be read, one line each.

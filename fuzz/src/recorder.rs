@@ -2,8 +2,8 @@
 
 use toolward_ledger::remote::{AnswerFrame, RequestFrame};
 
-/// Frames, one after the other: each that is read is written as it was, so that nothing is in it that the recorder
-/// does not see. The first byte says from which side they are.
+/// Frames, one after the other: each that is read is written as it was, so that nothing is in it
+/// that the recorder does not see. The first byte says from which side they are.
 pub fn recorder_frames(data: &[u8]) -> bool {
     let Some((side, data)) = data.split_first() else {
         return false;

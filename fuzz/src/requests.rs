@@ -7,7 +7,8 @@ use url::Url;
 
 const BODY: usize = 1 << 16;
 
-/// A request, in four lines: endpoint, value of a header, body template and input, the last two as JSON.
+/// A request, in four lines: endpoint, value of a header, body template and input, the last two as
+/// JSON.
 pub fn http_render(data: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(data) else {
         return false;

@@ -7,7 +7,8 @@ use toolward_support::report::codes;
 use crate::record::RecordError;
 
 codes! {
-    /// An operation was refused, or failed. Cheap to clone: one failure may be the answer to many callers.
+    /// An operation was refused, or failed. Cheap to clone: one failure may be the answer to many
+    /// callers.
     #[derive(Clone, Debug)]
     pub enum Error: Error {
         Unusable(inner: Arc<toolward_support::files::Error>) = "ledger-unusable",

@@ -401,8 +401,8 @@ codes! {
     /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub enum DocumentsError: Error {
-        /// `kind` is `prompt`, `resource` or `template`. The name or URI is untrusted, but printable ASCII. `first` and
-        /// `second` are a file, its bundle and publisher.
+        /// `kind` is `prompt`, `resource` or `template`. The name or URI is untrusted, but
+        /// printable ASCII. `first` and `second` are a file, its bundle and publisher.
         Clash { kind: &'static str, name: String, first: String, second: String } = "document-clash" ["2"],
             "two prompts or resources would have one name or URI",
             ("the {kind} {name:?} is in {first} and in {second}")

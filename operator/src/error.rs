@@ -280,7 +280,8 @@ pub fn content_error(error: ContentError, kind: Kind) -> Error {
 }
 
 codes! {
-    /// The code of an [`Error`] of this crate. The book's page on the command's errors takes their meanings from here.
+    /// The code of an [`Error`] of this crate. The book's page on the command's errors takes their
+    /// meanings from here.
     pub enum Code {
         NobodyTrusted = "nobody-trusted" ["2"],
             "no publisher is trusted: no `--trust-key`, no `toolward.toml`, nothing from `toolward trust add`";

@@ -18,7 +18,8 @@ pub struct HostTerms {
     pub plain_http: bool,
     /// Addresses beyond global unicast that the hosts may have.
     pub addresses: Vec<IpNet>,
-    /// Headers with credentials (`authorization`, `cookie`) that the guest may set itself; lower case.
+    /// Headers with credentials (`authorization`, `cookie`) that the guest may set itself; lower
+    /// case.
     pub guest_headers: Vec<String>,
 }
 

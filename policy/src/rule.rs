@@ -17,9 +17,10 @@ use crate::host_terms::HostTerms;
 use crate::implementation::{Contract, IRREVERSIBLE_RISK};
 use crate::name::{Publisher, ToolPattern};
 
-/// Declares [`Rule`]. A row is a key that gives or decides something: its meaning, its field and type, the key, how it is
-/// read, whether a rule with `action` may have it, and when its value gives no more than an earlier one. The keys about
-/// hosts are in [`HostTerms`]; a rule with `action` has none of them.
+/// Declares [`Rule`]. A row is a key that gives or decides something: its meaning, its field and
+/// type, the key, how it is read, whether a rule with `action` may have it, and when its value
+/// gives no more than an earlier one. The keys about hosts are in [`HostTerms`]; a rule with
+/// `action` has none of them.
 macro_rules! grant_keys {
     ($(
         $(#[$doc:meta])+
@@ -122,7 +123,8 @@ grant_keys! {
     /// Names that its tools may ask to be shown by over MCP, beyond those inside their
     /// publisher's own prefixes. It gives nothing else.
     names: Vec<String> = "names", |f, k| list(f, k, document::read_name), OF_TOOLS, |_, _| true;
-    /// Which half of their results clients of MCP are sent; `None`: as the contract states. It gives nothing.
+    /// Which half of their results clients of MCP are sent; `None`: as the contract states. It
+    /// gives nothing.
     mcp_result: Option<McpResult> = "result", |f, k| optional(f, k, result), OF_TOOLS, |_, _| true;
     /// Raises the approval class of the tools that the rule matches.
     approval: ApprovalClass = "approval",
@@ -138,10 +140,11 @@ grant_keys! {
     /// Whether the driver of another publisher that the rule binds goes before the drivers of the
     /// contract's publisher.
     prefer: bool = "prefer", flag, OF_TOOLS, bool::le;
-    /// Which calls fall to the next driver once one has failed, if `[resolve]` allows fallback at all.
+    /// Which calls fall to the next driver once one has failed, if `[resolve]` allows fallback at
+    /// all.
     fallback: RuleFallback = "fallback", fallback, OF_TOOLS, |now, of| *now == RuleFallback::Never || now == of;
-    /// Whether a tool of which the rule gives a host or workspace is served without the rest that no rule
-    /// gives. Everything else that is declared is given, or the tool is blocked.
+    /// Whether a tool of which the rule gives a host or workspace is served without the rest that
+    /// no rule gives. Everything else that is declared is given, or the tool is blocked.
     partial: bool = "partial", flag, OF_TOOLS, bool::le;
 }
 

@@ -146,7 +146,8 @@ impl ExecBroker {
         }
     }
 
-    /// Makes the executors of programs, for [`HostBuilder::executor`](toolward_host::HostBuilder::executor).
+    /// Makes the executors of programs, for
+    /// [`HostBuilder::executor`](toolward_host::HostBuilder::executor).
     pub fn executor(&self) -> impl Fn(&Arc<Driver>) -> Arc<dyn Executor> + Send + Sync + use<> {
         let broker = self.clone();
         move |_| {

@@ -24,8 +24,8 @@ pub(crate) fn below(reference: &Reference, plain: bool, path: &str) -> Result<Ur
     })
 }
 
-/// The spelling of a registry, `host[:port]`, for comparisons: without the default port of its scheme.
-/// `plain` states whether plain http is used with this machine.
+/// The spelling of a registry, `host[:port]`, for comparisons: without the default port of its
+/// scheme. `plain` states whether plain http is used with this machine.
 ///
 /// ```
 /// use toolward_registry::bare_registry;

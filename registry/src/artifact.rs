@@ -46,8 +46,8 @@ pub struct Details {
     pub licenses: Option<String>,
 }
 
-/// A bundle ready to be pushed: its blobs and its OCI manifest. The same bundle and details give the same
-/// bytes.
+/// A bundle ready to be pushed: its blobs and its OCI manifest. The same bundle and details give
+/// the same bytes.
 #[derive(Clone, Debug)]
 pub struct OutgoingBundle {
     pub(crate) envelope: Bytes,
@@ -97,7 +97,8 @@ impl OutgoingBundle {
     }
 }
 
-/// A bundle in a registry, as its OCI manifest describes it. Everything except the digests is a claim.
+/// A bundle in a registry, as its OCI manifest describes it. Everything except the digests is a
+/// claim.
 #[derive(Clone, Debug)]
 pub struct Artifact {
     /// The OCI manifest's digest.

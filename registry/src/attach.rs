@@ -40,8 +40,8 @@ pub struct Referrer {
 }
 
 impl RegistryClient {
-    /// Attaches a document to the current target of `subject`, and returns the digest of its OCI manifest. Attaching it
-    /// again changes nothing.
+    /// Attaches a document to the current target of `subject`, and returns the digest of its OCI
+    /// manifest. Attaching it again changes nothing.
     ///
     /// # Errors
     /// [`FailureReason::AttachmentInvalid`] if it is not an envelope of this kind; the errors of the
@@ -83,12 +83,12 @@ impl RegistryClient {
         Ok(digest)
     }
 
-    /// The documents of a kind that are attached to the current target of `subject`, as many as the limits
-    /// allow. They are not verified.
+    /// The documents of a kind that are attached to the current target of `subject`, as many as the
+    /// limits allow. They are not verified.
     ///
     /// # Errors
-    /// The failure to list them. The list is empty if there are no referrers, or if the registry has
-    /// neither the referrers API nor an index under the fallback tag.
+    /// The failure to list them. The list is empty if there are no referrers, or if the registry
+    /// has neither the referrers API nor an index under the fallback tag.
     pub async fn referrers(
         &self,
         subject: &Reference,
@@ -181,8 +181,8 @@ impl Operation {
         Ok(Some(entries))
     }
 
-    /// The index under the fallback tag, if it exists. Some registries without the API resolve the tag to
-    /// the subject itself; such a registry has no index either.
+    /// The index under the fallback tag, if it exists. Some registries without the API resolve the
+    /// tag to the subject itself; such a registry has no index either.
     async fn fallback(
         &self,
         reference: &Reference,
@@ -209,7 +209,8 @@ impl Operation {
         let tagged = fallback_tag(repository, subject)?;
         for _ in 0..MAX_ATTEMPTS {
             let mut index = match self.fallback(repository, subject).await? {
-                // The whole index must be readable: it is written again, so unreadable entries would be lost.
+                // The whole index must be readable: it is written again, so unreadable entries
+                // would be lost.
                 Some((_, bytes)) => {
                     ImageIndex::parse(&bytes).ok_or_else(|| not_an_index(&tagged))?
                 }
@@ -244,8 +245,8 @@ fn not_an_index(tagged: &Reference) -> Failure {
         .expected("an image index")
 }
 
-/// The tag of the index of referrers for registries without the API (the distribution specification,
-/// "Referrers Tag Schema").
+/// The tag of the index of referrers for registries without the API (the distribution
+/// specification, "Referrers Tag Schema").
 fn fallback_tag(reference: &Reference, subject: BlobDigest) -> Result<Reference, Failure> {
     reference.with_tag(&format!("sha256-{}", subject.hex()))
 }
@@ -285,8 +286,8 @@ pub(crate) struct CosignedEnvelope {
 }
 
 impl CosignedEnvelope {
-    /// The failure for an envelope that was refused. If a signature is missing, the hint states why co-signatures
-    /// could not be looked up.
+    /// The failure for an envelope that was refused. If a signature is missing, the hint states why
+    /// co-signatures could not be looked up.
     pub(crate) fn refused(&self, refusal: Refusal) -> Failure {
         let lacks_signatures = refusal.kind() == ErrorKind::ThresholdNotMet;
         let failure = refused(refusal);
@@ -300,9 +301,9 @@ impl CosignedEnvelope {
 }
 
 impl Operation {
-    /// The envelope with the co-signatures that are attached to the artifact. The look-up is optional: if a
-    /// registry can't list them, or the list is invalid, none are added. The trust store decides whether
-    /// signatures are missing.
+    /// The envelope with the co-signatures that are attached to the artifact. The look-up is
+    /// optional: if a registry can't list them, or the list is invalid, none are added. The trust
+    /// store decides whether signatures are missing.
     pub(crate) async fn with_signatures(
         &self,
         reference: &Reference,
@@ -320,7 +321,8 @@ impl Operation {
             let attached = reference.with_digest(referrer.digest);
             match self.document(&attached, kind, kind.max_bytes()).await {
                 Ok(document) => others.push(document.bytes),
-                // An invalid attachment is skipped, since anyone who may write to the repository can attach one.
+                // An invalid attachment is skipped, since anyone who may write to the repository
+                // can attach one.
                 Err(failure) if is_its_own_fault(&failure) => {}
                 Err(failure) => missing = Some(failure),
             }

@@ -1,6 +1,6 @@
-//! Authentication: checks a challenge of a registry (`WWW-Authenticate`, RFC 9110, section 11.6.1) and
-//! answers it with credentials. Credentials go only to the registry itself or to an allowed token
-//! server.
+//! Authentication: checks a challenge of a registry (`WWW-Authenticate`, RFC 9110, section 11.6.1)
+//! and answers it with credentials. Credentials go only to the registry itself or to an allowed
+//! token server.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -216,8 +216,8 @@ fn parse(value: &str) -> Option<Challenge> {
     })
 }
 
-/// Splits off one `name=value` or `name="value"`, and returns its name, its value and the text after
-/// the next comma.
+/// Splits off one `name=value` or `name="value"`, and returns its name, its value and the text
+/// after the next comma.
 fn parameter(text: &str) -> Option<(&str, String, &str)> {
     let (name, rest) = text.split_once('=')?;
     let name = name.trim();

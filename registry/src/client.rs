@@ -56,16 +56,18 @@ pub struct ClientOptions {
     pub credentials: RegistryCredentials,
     /// The limits of the client.
     pub limits: ClientLimits,
-    /// Registries (`host[:port]`), each with the origin of a token server, `https://host[:port]`, to which its
-    /// credentials may be sent. A realm at the registry's own origin is always allowed.
+    /// Registries (`host[:port]`), each with the origin of a token server, `https://host[:port]`,
+    /// to which its credentials may be sent. A realm at the registry's own origin is always
+    /// allowed.
     pub realms: Vec<(String, String)>,
     /// Origins, `https://host[:port]`, to which downloads may be redirected, at addresses that
     /// `redirect_addresses` allows. No credentials ever go there.
     pub redirects: Vec<String>,
     /// Origins to which downloads may be redirected, at any address. No credentials ever go there.
     pub local_redirects: Vec<String>,
-    /// The check for addresses to which downloads may be redirected. The default allows none. A proxy
-    /// resolves names itself, so with a proxy only IP addresses in the redirect's URL are checked.
+    /// The check for addresses to which downloads may be redirected. The default allows none. A
+    /// proxy resolves names itself, so with a proxy only IP addresses in the redirect's URL are
+    /// checked.
     pub redirect_addresses: AddressCheck,
     /// The proxy for https.
     pub proxy: Option<Proxy>,
@@ -175,8 +177,8 @@ fn invalid() -> Failure {
     Failure::new(FailureReason::ClientInvalid)
 }
 
-/// Checks that a text is a valid origin for realms and redirects: `https://host[:port]`. With `plain`,
-/// an origin on this machine in plain http is also valid.
+/// Checks that a text is a valid origin for realms and redirects: `https://host[:port]`. With
+/// `plain`, an origin on this machine in plain http is also valid.
 ///
 /// # Errors
 /// [`FailureReason::ClientInvalid`].
@@ -205,8 +207,8 @@ fn parse_origin(text: &str, plain: bool) -> Result<String, Failure> {
 fn tls(system: bool, authorities: &[Vec<u8>]) -> Result<ClientConfig, Failure> {
     let mut store = RootCertStore::empty();
     if system {
-        // Roots that can't be parsed are skipped, since some systems have very old ones. Without any root,
-        // every connection fails.
+        // Roots that can't be parsed are skipped, since some systems have very old ones. Without
+        // any root, every connection fails.
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     for pem in authorities {

@@ -78,8 +78,8 @@ impl RegistryCredentials {
         self
     }
 
-    /// Whether a login for a registry, `host[:port]`, exists, with or without the default port. `plain`
-    /// states whether plain http is used with this machine.
+    /// Whether a login for a registry, `host[:port]`, exists, with or without the default port.
+    /// `plain` states whether plain http is used with this machine.
     pub fn has(&self, registry: &str, plain: bool) -> bool {
         self.known(registry, plain).is_some()
     }
@@ -135,8 +135,8 @@ impl RegistryCredentials {
         let own = spelled
             .iter()
             .find_map(|one| Some((one, self.helpers.get(&Some(one.clone()))?)));
-        // A helper stores a login under one spelling of the registry, so the general helper is asked for each
-        // spelling.
+        // A helper stores a login under one spelling of the registry, so the general helper is
+        // asked for each spelling.
         let asked: Vec<_> = match (own, self.helpers.get(&None)) {
             (Some(own), _) => vec![own],
             (None, Some(store)) => spelled.iter().map(|one| (one, store)).collect(),
@@ -239,8 +239,8 @@ impl Helpers {
         Self(None)
     }
 
-    /// Runs `docker-credential-NAME` from the first of these folders that has it, and stops it after
-    /// `time`.
+    /// Runs `docker-credential-NAME` from the first of these folders that has it, and stops it
+    /// after `time`.
     pub fn on(folders: Vec<PathBuf>, time: Duration) -> Self {
         Self(Some((folders, time)))
     }
@@ -275,7 +275,8 @@ impl Helpers {
                 .kill_on_drop(true)
                 .spawn()?;
             if let Some(mut input) = child.stdin.take() {
-                // A write error is ignored: the answer of a helper that doesn't read its input shows the mistake.
+                // A write error is ignored: the answer of a helper that doesn't read its input
+                // shows the mistake.
                 let _ = input.write_all(format!("{registry}\n").as_bytes()).await;
             }
             let mut answer = Zeroizing::new(Vec::new());
@@ -394,8 +395,8 @@ mod helper_tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::time::Instant;
 
-    /// These tests run one at a time. A program can't be run while it is open for writing, and a process
-    /// that another test starts could inherit the open file for a moment.
+    /// These tests run one at a time. A program can't be run while it is open for writing, and a
+    /// process that another test starts could inherit the open file for a moment.
     static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
     fn helper(folder: &std::path::Path, script: &str) {

@@ -1,5 +1,5 @@
-//! SHA-256 digests, the only kind that is accepted from a registry. A bundle's identity is a different
-//! digest: BLAKE3 of its manifest.
+//! SHA-256 digests, the only kind that is accepted from a registry. A bundle's identity is a
+//! different digest: BLAKE3 of its manifest.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,8 @@ use toolward_signing::digest;
 
 use crate::failure::{Failure, FailureReason, quoted};
 
-/// The digest of a blob or an OCI manifest, written as `sha256:` and 64 lower-case hexadecimal digits.
+/// The digest of a blob or an OCI manifest, written as `sha256:` and 64 lower-case hexadecimal
+/// digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobDigest([u8; 32]);
 

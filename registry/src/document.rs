@@ -90,8 +90,8 @@ impl RegistryClient {
         Ok(digest)
     }
 
-    /// Fetches a document of a kind from any source. Its size is limited by `max` and by the limit of its
-    /// kind, in bytes. The caller verifies it.
+    /// Fetches a document of a kind from any source. Its size is limited by `max` and by the limit
+    /// of its kind, in bytes. The caller verifies it.
     ///
     /// # Errors
     /// [`FailureReason::ResponseTooLarge`], [`FailureReason::BlobTooLarge`]; the errors of the transfer.

@@ -1,5 +1,5 @@
-//! Downloads a blob to memory or to a file, and checks its size and digest. A broken download resumes,
-//! and a later attempt resumes an incomplete file. Also defines the progress of transfers.
+//! Downloads a blob to memory or to a file, and checks its size and digest. A broken download
+//! resumes, and a later attempt resumes an incomplete file. Also defines the progress of transfers.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -73,7 +73,8 @@ enum TransferEnd {
 }
 
 impl Operation {
-    /// Downloads `blob` to `sink`, which may already have the first bytes, and returns the complete sink.
+    /// Downloads `blob` to `sink`, which may already have the first bytes, and returns the complete
+    /// sink.
     pub(crate) async fn download(
         &self,
         reference: &Reference,
@@ -230,8 +231,8 @@ struct PartialFile {
 }
 
 impl BlobSink {
-    /// Opens or creates the file for a blob in `folder`, and hashes its bytes. If another process has
-    /// locked the file, an unnamed file is used.
+    /// Opens or creates the file for a blob in `folder`, and hashes its bytes. If another process
+    /// has locked the file, an unnamed file is used.
     pub(crate) fn file(folder: &Path, blob: &Blob) -> Result<Self, Failure> {
         let io = |error: std::io::Error| io_failed(folder.display().to_string(), error);
         let name = format!("{}.partial", blob.digest.hex());
@@ -304,8 +305,8 @@ impl BlobSink {
         }
     }
 
-    /// Removes the file's name and returns the file at its first byte. It disappears when the last handle
-    /// is closed.
+    /// Removes the file's name and returns the file at its first byte. It disappears when the last
+    /// handle is closed.
     pub(crate) fn into_file(self) -> std::io::Result<File> {
         let mut partial = self.file.ok_or(std::io::ErrorKind::Unsupported)?;
         partial.file.seek(SeekFrom::Start(0))?;

@@ -1,5 +1,5 @@
-//! The crate's error type: a stable code, the expected and the found value, the place, and a hint. It
-//! never contains a secret or the query of a URL.
+//! The crate's error type: a stable code, the expected and the found value, the place, and a hint.
+//! It never contains a secret or the query of a URL.
 
 use toolward_signing::{ErrorKind, Refusal};
 use toolward_support::report::{Code, Kind, Report, codes};

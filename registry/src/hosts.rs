@@ -100,8 +100,9 @@ impl Resolve for CheckedResolver {
 pub(crate) struct AddressRefused(pub(crate) &'static str);
 
 /// The hosts of a public registry, as its operator publishes them for firewalls: `host[:port]`, the
-/// origin of its token server if that differs, and the origins to which it redirects downloads. A row
-/// allows credentials for that registry to go to its token server; they never go to a download host.
+/// origin of its token server if that differs, and the origins to which it redirects downloads. A
+/// row allows credentials for that registry to go to its token server; they never go to a download
+/// host.
 type KnownRegistry = (&'static str, Option<&'static str>, &'static [&'static str]);
 
 const KNOWN: &[KnownRegistry] = &[
@@ -155,8 +156,8 @@ fn is_redirect(own: &str, origin: &str) -> bool {
     known.is_some_and(|(.., redirects)| redirects.contains(&origin))
 }
 
-/// Endings of names outside the public DNS (RFC 6761, RFC 6762, RFC 8375, and `internal`, which ICANN reserved).
-/// A proxy would resolve them in its own network.
+/// Endings of names outside the public DNS (RFC 6761, RFC 6762, RFC 8375, and `internal`, which
+/// ICANN reserved). A proxy would resolve them in its own network.
 const PRIVATE_NAMES: [&str; 4] = ["localhost", "local", "internal", "home.arpa"];
 
 /// The purpose of a host that a registry names.
@@ -168,8 +169,8 @@ pub enum HostRole {
     Downloads,
 }
 
-/// A host that a registry names, but that neither a setting nor the list of known hosts allows. It has
-/// a name in the public DNS and is reached by https. It is added to a failure as its
+/// A host that a registry names, but that neither a setting nor the list of known hosts allows. It
+/// has a name in the public DNS and is reached by https. It is added to a failure as its
 /// [source](Error::source); the failure's text does not change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}")]

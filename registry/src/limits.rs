@@ -147,8 +147,8 @@ fn jittered(time: Duration) -> Duration {
     half + half * u32::from(random) / 255
 }
 
-/// The delay that `Retry-After` requests (RFC 9110, section 10.2.3): in seconds, or as a date, which is
-/// compared with the `Date` of the same response.
+/// The delay that `Retry-After` requests (RFC 9110, section 10.2.3): in seconds, or as a date,
+/// which is compared with the `Date` of the same response.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
     if let Ok(seconds) = text.parse::<u32>() {

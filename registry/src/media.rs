@@ -1,6 +1,7 @@
-//! Stable media types, annotations and tags of artifacts in a registry, which are documented for other
-//! clients. Also the manifests and indexes of the OCI image specification, with the fields that this
-//! crate uses. They are serialized in the order of the fields, on which the digest depends.
+//! Stable media types, annotations and tags of artifacts in a registry, which are documented for
+//! other clients. Also the manifests and indexes of the OCI image specification, with the fields
+//! that this crate uses. They are serialized in the order of the fields, on which the digest
+//! depends.
 
 use std::collections::BTreeMap;
 
@@ -80,8 +81,8 @@ impl DocumentArtifact {
         }
     }
 
-    /// The last segment of the repository for documents of this kind, by convention; `None` for documents that are only
-    /// attached.
+    /// The last segment of the repository for documents of this kind, by convention; `None` for
+    /// documents that are only attached.
     pub fn repository(self) -> Option<&'static str> {
         match self {
             Self::Signatures => None,
@@ -92,7 +93,8 @@ impl DocumentArtifact {
     }
 
     /// The conventional reference of a document of this kind: `BASE/toolward-publisher:NAME`, or
-    /// `…:NAME__VERSION` with a version. Names have no underscore, so the two forms can't be confused.
+    /// `…:NAME__VERSION` with a version. Names have no underscore, so the two forms can't be
+    /// confused.
     ///
     /// # Errors
     /// [`FailureReason::ReferenceInvalid`] if the name gives no valid tag, or the kind has no repository.
@@ -175,16 +177,17 @@ pub(crate) struct ImageIndex {
 }
 
 impl ImageIndex {
-    /// Reads an index. Returns `None` for anything else, including an image manifest. If a document has the
-    /// members of both, the media type decides.
+    /// Reads an index. Returns `None` for anything else, including an image manifest. If a document
+    /// has the members of both, the media type decides.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let index: Self = serde_json::from_slice(bytes).ok()?;
         is_index(index.schema_version, index.media_type.as_deref()).then_some(index)
     }
 }
 
-/// The readable entries of an index. Anyone who may write to a repository can add to its indexes, so an
-/// invalid entry must not hide the others. `None` for a document that [`ImageIndex::parse`] refuses.
+/// The readable entries of an index. Anyone who may write to a repository can add to its indexes,
+/// so an invalid entry must not hide the others. `None` for a document that [`ImageIndex::parse`]
+/// refuses.
 pub(crate) fn readable_entries(bytes: &[u8]) -> Option<Vec<Descriptor>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

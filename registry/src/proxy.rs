@@ -48,9 +48,10 @@ enum ExceptedHost {
 }
 
 impl Proxy {
-    /// Reads a proxy. `address` is `http://HOST:PORT`, `https://HOST:PORT` or `HOST:PORT`, optionally with
-    /// a name and a password. `exceptions` has the form of `NO_PROXY`: a comma-separated list of names,
-    /// which include all names below them, and addresses, each with an optional port; or `*`.
+    /// Reads a proxy. `address` is `http://HOST:PORT`, `https://HOST:PORT` or `HOST:PORT`,
+    /// optionally with a name and a password. `exceptions` has the form of `NO_PROXY`: a
+    /// comma-separated list of names, which include all names below them, and addresses, each with
+    /// an optional port; or `*`.
     ///
     /// # Errors
     /// [`FailureReason::ProxyInvalid`], which contains no part of `address`.
@@ -96,9 +97,9 @@ impl Proxy {
     }
 }
 
-/// Whether the host is an IP address or a name of letters, digits, dots, hyphens and underscores. The
-/// connector parses the proxy's address again by narrower rules, and would connect without a proxy if
-/// that failed.
+/// Whether the host is an IP address or a name of letters, digits, dots, hyphens and underscores.
+/// The connector parses the proxy's address again by narrower rules, and would connect without a
+/// proxy if that failed.
 fn has_plain_host(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name

@@ -28,7 +28,8 @@ use crate::transport::{AccessScope, Operation, RegistryRequest};
 /// The settings of a pull, besides the reference.
 #[derive(Clone, Copy)]
 pub struct PullOptions<'a> {
-    /// A folder for incomplete downloads, which a later pull of the same blob resumes. It should belong to the user.
+    /// A folder for incomplete downloads, which a later pull of the same blob resumes. It should
+    /// belong to the user.
     pub downloads: &'a Path,
     /// Whether attached co-signatures are added to the envelope before the caller sees it.
     pub signatures: bool,
@@ -54,7 +55,8 @@ impl<'a> PullOptions<'a> {
     }
 }
 
-/// A pulled bundle. Its blobs have the digests in the OCI manifest; the caller verifies [`archive`](Self::archive).
+/// A pulled bundle. Its blobs have the digests in the OCI manifest; the caller verifies
+/// [`archive`](Self::archive).
 #[derive(Debug)]
 pub struct PulledBundle<T> {
     /// The result of the caller's `verify`.
@@ -69,9 +71,9 @@ pub struct PulledBundle<T> {
 }
 
 impl<T> PulledBundle<T> {
-    /// Writes the `.toolbundle`, and returns the writer. With [`Effort::Exact`], the archive has the same
-    /// bytes as the pushed one, if the same version of zstd made it and no signature was added.
-    /// [`Effort::Fast`] is many times faster, for an archive that is verified and deleted.
+    /// Writes the `.toolbundle`, and returns the writer. With [`Effort::Exact`], the archive has
+    /// the same bytes as the pushed one, if the same version of zstd made it and no signature was
+    /// added. [`Effort::Fast`] is many times faster, for an archive that is verified and deleted.
     ///
     /// # Errors
     /// [`Cause::Signing`](crate::Cause) if the content is not an archive; [`FailureReason::Io`].
@@ -168,8 +170,8 @@ impl Operation {
         below(reference, self.transport.plain, &path)
     }
 
-    /// The manifest of an artifact of this type. If the target of the reference is an index, this is its
-    /// only entry of the type. Anything that is not an index is returned unchecked.
+    /// The manifest of an artifact of this type. If the target of the reference is an index, this
+    /// is its only entry of the type. Anything that is not an index is returned unchecked.
     pub(crate) async fn artifact_manifest(
         &self,
         reference: &Reference,
@@ -184,7 +186,8 @@ impl Operation {
         self.manifest(&reference.with_digest(entry)).await
     }
 
-    /// A manifest's exact bytes and their digest, which must be the reference's digest if it has one.
+    /// A manifest's exact bytes and their digest, which must be the reference's digest if it has
+    /// one.
     pub(crate) async fn manifest(
         &self,
         reference: &Reference,
@@ -339,8 +342,8 @@ impl Operation {
 #[derive(Default)]
 struct FirstBytes {
     bytes: Vec<u8>,
-    /// How many bytes must have arrived before the next attempt to read the envelope. An attempt for each
-    /// packet would take quadratic time.
+    /// How many bytes must have arrived before the next attempt to read the envelope. An attempt
+    /// for each packet would take quadratic time.
     next_attempt: usize,
 }
 

@@ -261,8 +261,8 @@ fn piece(content: &Bytes, done: usize) -> Option<Bytes> {
     (done < end).then(|| content.slice(done..end))
 }
 
-/// The address at which an upload continues. It must be at the registry itself, since it receives the
-/// bytes and the credentials.
+/// The address at which an upload continues. It must be at the registry itself, since it receives
+/// the bytes and the credentials.
 fn upload_location(from: &Url, response: &Response) -> Result<Url, Failure> {
     let to = location(from, response, "`Location`, where the upload continues")?;
     if origin(&to) == origin(from) {

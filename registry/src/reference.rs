@@ -8,7 +8,8 @@ use std::str::FromStr;
 use crate::digest::BlobDigest;
 use crate::failure::{Failure, FailureReason, quoted};
 
-/// How long a repository's name may be, in bytes (the distribution specification, "Pulling manifests").
+/// How long a repository's name may be, in bytes (the distribution specification, "Pulling
+/// manifests").
 const MAX_REPOSITORY: usize = 255;
 /// How long a tag may be, in bytes (the same section).
 const MAX_TAG: usize = 128;
@@ -92,8 +93,8 @@ impl Reference {
         }
     }
 
-    /// The repository alone, in the spelling for comparing sources: without https's default port. If the
-    /// registry is on this machine, the port stays, since the registry may use plain http.
+    /// The repository alone, in the spelling for comparing sources: without https's default port.
+    /// If the registry is on this machine, the port stays, since the registry may use plain http.
     #[must_use]
     pub fn bare_repository(&self) -> Self {
         let port = self.port.filter(|port| *port != 443 || self.is_loopback());
@@ -235,8 +236,8 @@ fn host_is_valid(host: &str) -> bool {
     if host.len() > 253 || !host.split('.').all(label) {
         return false;
     }
-    // A host whose last label is a number would be read as an IPv4 address, of which there are several
-    // spellings.
+    // A host whose last label is a number would be read as an IPv4 address, of which there are
+    // several spellings.
     let last = host.rsplit('.').next().unwrap_or_default();
     let numeric = last.starts_with(|first: char| first.is_ascii_digit())
         && (last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x"));

@@ -1,5 +1,5 @@
-//! The releases of a repository: the tags that contain a version, and the envelope of each. A tag is
-//! only a hint; the signed manifest defines the release.
+//! The releases of a repository: the tags that contain a version, and the envelope of each. A tag
+//! is only a hint; the signed manifest defines the release.
 
 use semver::Version;
 use serde::Deserialize;
@@ -36,8 +36,8 @@ pub struct TagPattern {
 }
 
 impl TagPattern {
-    /// The pattern that a tag follows, if it ends with a whole version such as `1.0.0` or `v2.1.0-rc.1`. Other
-    /// tags, such as `stable` or `1.0`, are moved from release to release.
+    /// The pattern that a tag follows, if it ends with a whole version such as `1.0.0` or
+    /// `v2.1.0-rc.1`. Other tags, such as `stable` or `1.0`, are moved from release to release.
     pub fn of(tag: &str) -> Option<Self> {
         let version_at = |at: usize| {
             let before = tag.get(..at)?.chars().next_back();
@@ -83,8 +83,9 @@ impl RegistryClient {
     /// downloaded.
     ///
     /// # Errors
-    /// The errors of [`RegistryClient::tags`]; the failure if the registry can't be used now. A tag that
-    /// has no acceptable bundle, or that the registry refuses to serve, gives only its release an error.
+    /// The errors of [`RegistryClient::tags`]; the failure if the registry can't be used now. A tag
+    /// that has no acceptable bundle, or that the registry refuses to serve, gives only its release
+    /// an error.
     pub async fn releases<T>(
         &self,
         repository: &Reference,
@@ -149,9 +150,9 @@ impl RegistryClient {
     }
 }
 
-/// Whether the same request may succeed later. Such a failure fails the whole operation: an outage must
-/// not make an older release the newest. Any other failure is final for its tag; otherwise it would
-/// hide every other release for as long as the tag exists.
+/// Whether the same request may succeed later. Such a failure fails the whole operation: an outage
+/// must not make an older release the newest. Any other failure is final for its tag; otherwise it
+/// would hide every other release for as long as the tag exists.
 fn may_pass(failure: &Failure) -> bool {
     matches!(
         failure.kind(),

@@ -12,8 +12,8 @@ use crate::hosts::{AddressRefused, NOT_GLOBAL};
 /// How many bytes of an error's body are read.
 const MAX_ERROR: u64 = 16 * 1024;
 
-/// The failure for an unexpected status. It repeats the registry's message, shortened and without control
-/// characters.
+/// The failure for an unexpected status. It repeats the registry's message, shortened and without
+/// control characters.
 pub(crate) async fn unexpected(response: Response) -> Failure {
     let place = shown(response.url());
     // A registry's paths start with `/v2/` (the distribution specification).

@@ -150,13 +150,15 @@ impl Operation {
                 .and_then(|access| self.transport.granted(access));
             let response = self.answered(ask, authorization.as_ref()).await?;
             match &ask.access {
-                // Only a challenge from the registry itself counts, not one from the target of a redirect.
+                // Only a challenge from the registry itself counts, not one from the target of a
+                // redirect.
                 Some(access)
                     if response.status() == StatusCode::UNAUTHORIZED
                         && !renewed
                         && *response.url() == ask.url =>
                 {
-                    // Authenticate only once: an earlier authorization may have expired, but a new one has not.
+                    // Authenticate only once: an earlier authorization may have expired, but a new
+                    // one has not.
                     renewed = true;
                     let headers = response.headers().clone();
                     drop(response);
@@ -205,8 +207,8 @@ impl Operation {
 }
 
 impl RegistryTransport {
-    /// Sends a request once, and follows redirects if allowed. The flag of a failure states that a retry
-    /// would not help.
+    /// Sends a request once, and follows redirects if allowed. The flag of a failure states that a
+    /// retry would not help.
     async fn once(
         &self,
         ask: &RegistryRequest,

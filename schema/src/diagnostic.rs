@@ -25,8 +25,8 @@ pub struct Diagnostic {
     /// What to do about it, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The line of the finding, if the reader of the file [attached it](attach). It is for people; programs
-    /// have the file.
+    /// The line of the finding, if the reader of the file [attached it](attach). It is for people;
+    /// programs have the file.
     #[serde(skip)]
     pub excerpt: Option<Excerpt>,
 }
@@ -84,8 +84,8 @@ impl fmt::Display for Diagnostic {
 /// The result of reading a document.
 #[derive(Clone, Debug)]
 pub struct Parsed<T> {
-    /// The validated value; `None` if `diagnostics` contains an error, or if the document depends on a file
-    /// of its bundle that has errors.
+    /// The validated value; `None` if `diagnostics` contains an error, or if the document depends
+    /// on a file of its bundle that has errors.
     pub value: Option<T>,
     /// Everything found, in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
@@ -138,11 +138,11 @@ pub struct Excerpt {
     pub goes_on: bool,
 }
 
-/// Attaches its line to each finding, for at most 200 findings. `text_of` returns the bytes of a file
-/// that was read.
+/// Attaches its line to each finding, for at most 200 findings. `text_of` returns the bytes of a
+/// file that was read.
 ///
-/// A finding about a whole file, at its first character, gets no line, and neither does a finding in a
-/// file that is not text or is larger than 1 MiB.
+/// A finding about a whole file, at its first character, gets no line, and neither does a finding
+/// in a file that is not text or is larger than 1 MiB.
 pub fn attach<'t>(diagnostics: &mut [Diagnostic], text_of: impl Fn(&str) -> Option<&'t [u8]>) {
     let pointing = diagnostics
         .iter_mut()

@@ -1,7 +1,8 @@
-//! Strict JSON: the parser of every input, output and index document. Schemas are checked elsewhere.
+//! Strict JSON: the parser of every input, output and index document. Schemas are checked
+//! elsewhere.
 //!
-//! JSON does not define the meaning of duplicate keys, huge integers and deep nesting, so two readers
-//! could see different documents. This parser refuses them.
+//! JSON does not define the meaning of duplicate keys, huge integers and deep nesting, so two
+//! readers could see different documents. This parser refuses them.
 
 mod located;
 mod parse;
@@ -21,8 +22,8 @@ pub use parse::{Breach, JsonRules, inspect, parse, parse_within, read_part};
 /// The largest integer that a double holds exactly together with its neighbours: 2^53 − 1.
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// `serde_json`'s own limit on nested arrays and objects, which applies even if [`Limits::depth`] is
-/// larger.
+/// `serde_json`'s own limit on nested arrays and objects, which applies even if [`Limits::depth`]
+/// is larger.
 const PARSER_DEPTH: usize = 127;
 
 /// The limits of a document.
@@ -32,8 +33,8 @@ pub struct Limits {
     pub bytes: usize,
     /// Nested arrays and objects; a scalar has depth 0. At most 127.
     pub depth: usize,
-    /// The total number of values: scalars, arrays and objects, not keys. This limits the memory of the
-    /// parsed value, which for small values is about fifty times the size of the text.
+    /// The total number of values: scalars, arrays and objects, not keys. This limits the memory of
+    /// the parsed value, which for small values is about fifty times the size of the text.
     pub values: usize,
 }
 
@@ -229,8 +230,8 @@ pub fn number_in_range(number: &Number) -> bool {
 }
 
 /// Whether `serde_json` reserves a key. With the feature `raw_value`, which other crates enable, an
-/// object with such a key is replaced by the JSON in the key's text value: a second document that no
-/// schema has checked and no person has seen.
+/// object with such a key is replaced by the JSON in the key's text value: a second document that
+/// no schema has checked and no person has seen.
 fn is_reserved(key: &str) -> bool {
     key.starts_with("$serde_json::private::")
 }

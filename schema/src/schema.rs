@@ -32,8 +32,8 @@ pub use view::without_annotations;
 pub use walk::escape;
 pub use warnings::{SchemaWarning, SchemaWarningKind};
 
-/// A value whose JSON text has more bytes than this is not quoted in messages, since it would hide the
-/// rest of the message.
+/// A value whose JSON text has more bytes than this is not quoted in messages, since it would hide
+/// the rest of the message.
 const MAX_QUOTED_CHARS: usize = 80;
 
 /// A compiled schema. Cheap to clone.
@@ -50,8 +50,8 @@ struct Inner {
     validator: Validator,
     /// The patterns of `closed`, translated for the validator.
     translated: Translated,
-    /// How deep a value may be before collecting its errors could take exponential time; `None` means any
-    /// depth.
+    /// How deep a value may be before collecting its errors could take exponential time; `None`
+    /// means any depth.
     explainable: Option<usize>,
     weight: usize,
     has_internal: bool,
@@ -121,8 +121,9 @@ impl Schema {
     /// Compiles a schema; `scope` has the `schema:` documents of the same bundle.
     ///
     /// # Errors
-    /// The first broken rule: another dialect, a misused keyword, a reference out of the bundle, a pattern
-    /// that needs backtracking, or a schema that is too large, too deep, or could take exponential time.
+    /// The first broken rule: another dialect, a misused keyword, a reference out of the bundle, a
+    /// pattern that needs backtracking, or a schema that is too large, too deep, or could take
+    /// exponential time.
     pub fn compile(value: &Value, scope: &dyn SchemaScope) -> Result<Schema, SchemaError> {
         let closed = documents::close(value, scope)?;
         let explainable = cost::check(&closed)?;
@@ -149,8 +150,8 @@ impl Schema {
         })
     }
 
-    /// The cost of compiling and storing it, in units of one small keyword: its number of values, in which
-    /// a pattern counts many times. For a limit on all schemas of a bundle.
+    /// The cost of compiling and storing it, in units of one small keyword: its number of values,
+    /// in which a pattern counts many times. For a limit on all schemas of a bundle.
     pub fn weight(&self) -> usize {
         self.inner.weight
     }
@@ -172,8 +173,8 @@ impl Schema {
         }
     }
 
-    /// All violations, at most `max`; empty for a valid value. If finding them could take exponential time,
-    /// one violation without details.
+    /// All violations, at most `max`; empty for a valid value. If finding them could take
+    /// exponential time, one violation without details.
     pub fn violations(&self, instance: &Value, max: usize) -> Vec<Violation> {
         if let Some(violation) = self.unexplained(instance) {
             let valid = self.inner.validator.is_valid(instance);
@@ -190,8 +191,8 @@ impl Schema {
         &self.inner.value
     }
 
-    /// The document with the target of every `schema:` reference included below `$defs`, so that it is
-    /// self-contained.
+    /// The document with the target of every `schema:` reference included below `$defs`, so that it
+    /// is self-contained.
     pub fn closed(&self) -> &Value {
         &self.inner.closed
     }

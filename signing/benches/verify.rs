@@ -1,9 +1,9 @@
-//! Compares the verification of a 10 MB bundle with the least possible work on one thread: reading and
-//! BLAKE3 for a directory, zstd and BLAKE3 for an archive. The goal is at least half the speed of that
-//! work.
+//! Compares the verification of a 10 MB bundle with the least possible work on one thread: reading
+//! and BLAKE3 for a directory, zstd and BLAKE3 for an archive. The goal is at least half the speed
+//! of that work.
 //!
-//! Besides Criterion's figures, it prints ratios from interleaved runs, which depend little on other
-//! load on the machine.
+//! Besides Criterion's figures, it prints ratios from interleaved runs, which depend little on
+//! other load on the machine.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The `.toolbundle` archive: one zstd frame over a deterministic ustar. This module writes archives;
-//! [`crate::verify`] reads and verifies them in one step.
+//! The `.toolbundle` archive: one zstd frame over a deterministic ustar. This module writes
+//! archives; [`crate::verify`] reads and verifies them in one step.
 
 mod detached;
 pub(crate) mod tar;
@@ -46,17 +46,18 @@ pub(crate) fn entry_size(size: u64) -> u64 {
     size.div_ceil(block).saturating_add(1).saturating_mul(block)
 }
 
-/// The largest decoder that is reused, in bytes. The memory of a larger window, of up to 8 MiB, is freed.
+/// The largest decoder that is reused, in bytes. The memory of a larger window, of up to 8 MiB, is
+/// freed.
 const MAX_REUSED_BYTES: usize = 2 * 1024 * 1024;
 
 thread_local! {
-    /// This thread's decoder, kept for its memory. Most of that is the window, which the kernel would clear
-    /// for each new decoder.
+    /// This thread's decoder, kept for its memory. Most of that is the window, which the kernel
+    /// would clear for each new decoder.
     static REUSED: Cell<Option<DCtx<'static>>> = const { Cell::new(None) };
 }
 
-/// Calls `read` with a decoder that ends with the first frame of `archive`, and accepts windows of up to
-/// 2^[`WINDOW_LOG`] bytes.
+/// Calls `read` with a decoder that ends with the first frame of `archive`, and accepts windows of
+/// up to 2^[`WINDOW_LOG`] bytes.
 pub(crate) fn with_decoder<R: BufRead, T>(
     archive: R,
     read: impl FnOnce(Decoder<'_, R>) -> T,
@@ -72,8 +73,8 @@ pub(crate) fn with_decoder<R: BufRead, T>(
     Ok(result)
 }
 
-/// Refuses a tar archive that is larger than [`RATIO_FLOOR`] and more than [`MAX_RATIO`] times as large
-/// as its compressed archive.
+/// Refuses a tar archive that is larger than [`RATIO_FLOOR`] and more than [`MAX_RATIO`] times as
+/// large as its compressed archive.
 pub(crate) fn check_ratio(tar: u64, archive: u64) -> Result<(), Refusal> {
     if tar > RATIO_FLOOR && tar > archive.saturating_mul(MAX_RATIO) {
         return Err(Refusal::new(ErrorKind::ArchiveRatio)
@@ -101,8 +102,8 @@ pub(crate) fn decoding(error: io::Error) -> Refusal {
 /// decompression is as fast as at lower levels.
 const COMPRESSION_LEVEL: i32 = 19;
 
-/// The archive with these contents. The bytes depend only on the contents and the version of zstd. The
-/// contents are compared neither with the manifest nor with the signatures.
+/// The archive with these contents. The bytes depend only on the contents and the version of zstd.
+/// The contents are compared neither with the manifest nor with the signatures.
 ///
 /// # Errors
 /// [`ErrorKind::FileDuplicate`], [`ErrorKind::PathConflict`] or [`ErrorKind::TooLarge`] for contents that no reader
@@ -167,9 +168,9 @@ fn check(contents: &Contents<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// How a frame of a stored archive starts (RFC 8878, section 3.1.1): the magic number, a descriptor,
-/// and a window of 128 KiB. The descriptor announces the window and a size in 8 bytes, and no checksum,
-/// since each file has a digest.
+/// How a frame of a stored archive starts (RFC 8878, section 3.1.1): the magic number, a
+/// descriptor, and a window of 128 KiB. The descriptor announces the window and a size in 8 bytes,
+/// and no checksum, since each file has a digest.
 const FRAME_HEADER: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0b1100_0000, 7 << 3];
 /// The largest block of a frame.
 const CHUNK_BYTES: usize = 128 * 1024;
@@ -203,8 +204,8 @@ struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// Writes the collected bytes as one block. The three bytes of the block's header (RFC 8878, section
-    /// 3.1.1.2) state whether this is the last block, type 0 (raw), and the size.
+    /// Writes the collected bytes as one block. The three bytes of the block's header (RFC 8878,
+    /// section 3.1.1.2) state whether this is the last block, type 0 (raw), and the size.
     fn end_block(&mut self, last: bool) {
         let size = u32::try_from(self.piece.len()).unwrap_or(0);
         let [a, b, c, _] = (size << 3 | u32::from(last)).to_le_bytes();

@@ -49,15 +49,15 @@ impl Bundle {
         self.files.get(path)
     }
 
-    /// Whether the bundle's publisher may publish `id`. Every id in a bundle must pass this check; the
-    /// bundle's own id already has.
+    /// Whether the bundle's publisher may publish `id`. Every id in a bundle must pass this check;
+    /// the bundle's own id already has.
     #[must_use]
     pub fn may_publish(&self, id: &str) -> bool {
         self.trust.covers(&self.publisher, id)
     }
 
-    /// Whether the bundle's publisher may publish an action of this id: the operator's `actions` prefixes
-    /// count in addition to the prefixes of [`Bundle::may_publish`].
+    /// Whether the bundle's publisher may publish an action of this id: the operator's `actions`
+    /// prefixes count in addition to the prefixes of [`Bundle::may_publish`].
     #[must_use]
     pub fn may_publish_action(&self, id: &str) -> bool {
         self.trust.covers_action(&self.publisher, id)

@@ -1,5 +1,5 @@
-//! The signed index of a channel: which release of each bundle is the current one. It expires soon, so
-//! a source can't hold releases back for long or mix old and new releases.
+//! The signed index of a channel: which release of each bundle is the current one. It expires soon,
+//! so a source can't hold releases back for long or mix old and new releases.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -63,8 +63,9 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// The key under which the last version of the index is stored. When the operator pins other keys, the
-    /// fingerprint changes, so version numbers that a thief of the earlier keys used up no longer count.
+    /// The key under which the last version of the index is stored. When the operator pins other
+    /// keys, the fingerprint changes, so version numbers that a thief of the earlier keys used up
+    /// no longer count.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.name, self.threshold, &self.keys)
@@ -126,7 +127,8 @@ pub struct ListedRelease {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListedTool {
-    /// The contract's id. It is only searched, so it is not checked against the grammar of contract ids.
+    /// The contract's id. It is only searched, so it is not checked against the grammar of contract
+    /// ids.
     #[serde(deserialize_with = "line::<MAX_TITLE, _>")]
     pub id: String,
     /// Its name for people.
@@ -179,14 +181,15 @@ impl ChannelIndex {
     }
 }
 
-/// Accepts the index of a channel if the keys that the operator pinned have signed it and it is valid
-/// now. The caller checks with [`crate::sequence::check`] that the index is the newest so far, against
-/// the version and digest stored under the channel's [`fingerprint`](Channel::fingerprint).
+/// Accepts the index of a channel if the keys that the operator pinned have signed it and it is
+/// valid now. The caller checks with [`crate::sequence::check`] that the index is the newest so
+/// far, against the version and digest stored under the channel's
+/// [`fingerprint`](Channel::fingerprint).
 ///
 /// # Errors
 /// [`ErrorKind::ThresholdNotMet`], [`ErrorKind::KeyRevoked`], [`ErrorKind::ChannelMismatch`] for
-/// another channel's index, [`ErrorKind::DocumentExpired`], [`ErrorKind::DocumentNotYetValid`], and the
-/// errors of [`ChannelIndex::parse`].
+/// another channel's index, [`ErrorKind::DocumentExpired`], [`ErrorKind::DocumentNotYetValid`], and
+/// the errors of [`ChannelIndex::parse`].
 pub fn accept(
     bytes: &[u8],
     channel: &Channel,
@@ -243,8 +246,8 @@ impl ChannelIndex {
         }
     }
 
-    /// Writes the index with bundles sorted by id, the same bytes each time. The bytes are read back as a
-    /// check.
+    /// Writes the index with bundles sorted by id, the same bytes each time. The bytes are read
+    /// back as a check.
     ///
     /// # Errors
     /// The errors of [`ChannelIndex::parse`], for an index that breaks a rule.

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Implements the text form of a type that wraps 32 bytes: 64 lower-case hexadecimal digits, the only
-/// spelling.
+/// Implements the text form of a type that wraps 32 bytes: 64 lower-case hexadecimal digits, the
+/// only spelling.
 macro_rules! impl_hex_text {
     ($name:ident) => {
         impl fmt::Display for $name {

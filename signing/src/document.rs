@@ -1,5 +1,5 @@
-//! The common parts of publisher documents, revocation lists and channel indexes: an envelope, TOML 1.0
-//! inside, a version and a time. Each kind has a module for its contents.
+//! The common parts of publisher documents, revocation lists and channel indexes: an envelope, TOML
+//! 1.0 inside, a version and a time. Each kind has a module for its contents.
 //!
 //! A reader first checks the rules of text, then parses TOML 1.0, then converts every value to its
 //! type, which checks the value.
@@ -161,7 +161,8 @@ impl DocumentKind {
     }
 }
 
-/// A kind of TOML document: its name in messages, how large it may be, and the codes of its refusals.
+/// A kind of TOML document: its name in messages, how large it may be, and the codes of its
+/// refusals.
 #[derive(Clone, Copy)]
 pub(crate) struct Format {
     pub(crate) name: &'static str,
@@ -192,8 +193,8 @@ impl Format {
             .expected("values that read back as they were written"))
     }
 
-    /// Reads a document. `limits` has keys of lists of tables, each with the maximum number of tables and
-    /// their name in messages.
+    /// Reads a document. `limits` has keys of lists of tables, each with the maximum number of
+    /// tables and their name in messages.
     pub(crate) fn read<T: DeserializeOwned>(
         &self,
         bytes: &[u8],
@@ -222,7 +223,8 @@ impl Format {
                 &error,
             )
         })?;
-        // `schema` is checked first, to distinguish a document of a later schema from an invalid document.
+        // `schema` is checked first, to distinguish a document of a later schema from an invalid
+        // document.
         let Some(schema) = table.get_mut().remove("schema") else {
             let refusal = Refusal::new(self.field).found("missing field `schema`");
             return Err(at(refusal, Some(table.span())));
@@ -286,8 +288,8 @@ impl Format {
 }
 
 thread_local! {
-    /// The code for wrong values in the document that this thread reads. It is a thread-local because serde
-    /// passes no state to the functions that read values.
+    /// The code for wrong values in the document that this thread reads. It is a thread-local
+    /// because serde passes no state to the functions that read values.
     static FIELD: Cell<ErrorKind> = const { Cell::new(ErrorKind::DocumentInvalid) };
 }
 
@@ -334,8 +336,8 @@ pub(crate) fn optional_version<'de, D: Deserializer<'de>>(
     Ok(Option::<Release>::deserialize(from)?.map(|release| release.0))
 }
 
-/// A number from `LEAST`, which is 0 or 1, to 2^63 - 1. TOML promises only 64-bit signed integers; the
-/// `toml` crate reads larger ones, but other readers may refuse them.
+/// A number from `LEAST`, which is 0 or 1, to 2^63 - 1. TOML promises only 64-bit signed integers;
+/// the `toml` crate reads larger ones, but other readers may refuse them.
 pub(crate) fn number<'de, const LEAST: u64, D: Deserializer<'de>>(
     from: D,
 ) -> Result<u64, D::Error> {
@@ -353,8 +355,8 @@ pub(crate) fn number<'de, const LEAST: u64, D: Deserializer<'de>>(
     ))
 }
 
-/// Text for people: one line, not empty, at most `MAX` characters, none of them hidden. An escape could
-/// otherwise bring in characters that signed text may not have.
+/// Text for people: one line, not empty, at most `MAX` characters, none of them hidden. An escape
+/// could otherwise bring in characters that signed text may not have.
 struct Line<const MAX: usize>(String);
 
 impl<'de, const MAX: usize> Deserialize<'de> for Line<MAX> {

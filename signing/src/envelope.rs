@@ -1,5 +1,5 @@
-//! DSSE envelopes: a payload, its type, and signatures over both (the DSSE specification, version 1.0).
-//! The trust store ([`crate::trust`]) decides who may sign.
+//! DSSE envelopes: a payload, its type, and signatures over both (the DSSE specification, version
+//! 1.0). The trust store ([`crate::trust`]) decides who may sign.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,11 +21,12 @@ use crate::text::{bytes as count_bytes, quoted, visible};
 pub const MAX_BYTES: usize = 768 * 1024;
 /// How many signatures an envelope may have: each may cost a verification per trusted key.
 pub const MAX_SIGNATURES: usize = 16;
-/// How long a signature or key id may be, in bytes. Ed25519 needs 64; co-signatures of other kinds may
-/// be longer, and are ignored.
+/// How long a signature or key id may be, in bytes. Ed25519 needs 64; co-signatures of other kinds
+/// may be longer, and are ignored.
 const MAX_FIELD: usize = 1024;
 
-/// Padding may be left out, as is usual for base64url. Unused bits in the last character must be zero.
+/// Padding may be left out, as is usual for base64url. Unused bits in the last character must be
+/// zero.
 const LENIENT_PADDING: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT_PADDING);
@@ -80,9 +81,9 @@ impl Envelope {
         }
     }
 
-    /// Reads an envelope: one JSON object with `payloadType`, `payload` and `signatures`, each once;
-    /// base64 in either alphabet, with padding or without. Other fields are ignored, as DSSE demands:
-    /// they are not signed and nothing depends on them.
+    /// Reads an envelope: one JSON object with `payloadType`, `payload` and `signatures`, each
+    /// once; base64 in either alphabet, with padding or without. Other fields are ignored, as DSSE
+    /// demands: they are not signed and nothing depends on them.
     ///
     /// # Errors
     /// [`ErrorKind::EnvelopeInvalid`], with the line and column of wrong JSON; [`ErrorKind::TooLarge`]
@@ -131,8 +132,8 @@ impl Envelope {
         Ok(bytes)
     }
 
-    /// Adds a signature by `key`, or replaces an earlier one by the same key. Signatures are sorted by key
-    /// id, so the bytes do not depend on the order of signing.
+    /// Adds a signature by `key`, or replaces an earlier one by the same key. Signatures are sorted
+    /// by key id, so the bytes do not depend on the order of signing.
     pub fn sign(&mut self, key: &SigningKey) {
         let keyid = key.public().key_id().to_string();
         let sig = key.sign(&self.to_be_signed()).to_vec();
@@ -145,8 +146,8 @@ impl Envelope {
         self.signatures.sort_by(|a, b| a.keyid.cmp(&b.keyid));
     }
 
-    /// Adds the signatures of `other`, an envelope over the same document with other signers, and returns
-    /// how many were new. Signatures are not verified, since the keys may be unknown here.
+    /// Adds the signatures of `other`, an envelope over the same document with other signers, and
+    /// returns how many were new. Signatures are not verified, since the keys may be unknown here.
     ///
     /// # Errors
     /// [`ErrorKind::EnvelopeMismatch`] if the documents differ, [`ErrorKind::EnvelopeInvalid`] above
@@ -239,7 +240,8 @@ fn invalid(expected: impl Into<Cow<'static, str>>) -> Refusal {
     Refusal::new(ErrorKind::EnvelopeInvalid).expected(expected)
 }
 
-/// A `T` that must be a JSON object. By default, serde also reads a struct from an array of its fields.
+/// A `T` that must be a JSON object. By default, serde also reads a struct from an array of its
+/// fields.
 pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {

@@ -1,5 +1,5 @@
-//! The crate's error type: a stable code, the expected and the found value, the place, and a hint. The
-//! table of kinds defines the codes, with their meanings and hints.
+//! The crate's error type: a stable code, the expected and the found value, the place, and a hint.
+//! The table of kinds defines the codes, with their meanings and hints.
 
 use std::cell::Cell;
 use std::fmt::Display;
@@ -171,7 +171,8 @@ codes! {
             "get the current release; to go back on purpose, give `--allow-rollback REASON`, which is recorded";
         Equivocation = "equivocation", "two different documents carry the same number",
             "somebody shows different people different things: ask the publisher which one is genuine, by another way";
-        /// A publisher document that names a key again that was revoked, or a list that leaves one out.
+        /// A publisher document that names a key again that was revoked, or a list that leaves one
+        /// out.
         RevocationDropped = "revocation-dropped", "a revocation is missing that was there before",
             "what was revoked stays revoked: ask the publisher for a document that keeps all earlier revocations";
         ResetWithoutRevocation = "reset-without-revocation", "the document lowers sequences and revokes no key",

@@ -1,5 +1,5 @@
-//! Checks whether the release that a source offers is current. The functions have no side effects; the
-//! caller gives the time.
+//! Checks whether the release that a source offers is current. The functions have no side effects;
+//! the caller gives the time.
 
 use std::time::{Duration, SystemTime};
 

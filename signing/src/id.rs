@@ -1,5 +1,5 @@
-//! Ids of bundles and names of publishers, and the prefixes that bind publishers to ids. Contract and
-//! driver ids have other grammars, but a [`Prefix`] applies to all ids.
+//! Ids of bundles and names of publishers, and the prefixes that bind publishers to ids. Contract
+//! and driver ids have other grammars, but a [`Prefix`] applies to all ids.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,8 +7,8 @@ use std::str::FromStr;
 use crate::error::{ErrorKind, Refusal, impl_serde_text};
 use crate::text::quoted;
 
-/// Checks an id of a bundle or a publisher's name: 2 to 80 lower-case ASCII letters, digits, dashes and
-/// dots, with a letter or digit at both ends, no two dots in a row (AIP-14, `id`).
+/// Checks an id of a bundle or a publisher's name: 2 to 80 lower-case ASCII letters, digits, dashes
+/// and dots, with a letter or digit at both ends, no two dots in a row (AIP-14, `id`).
 ///
 /// # Errors
 /// [`ErrorKind::IdInvalid`].
@@ -74,8 +74,8 @@ impl fmt::Display for Id {
     }
 }
 
-/// Ids that a publisher may publish: one id and all ids below it, in whole segments. The segments of an
-/// id end at `.`, `:` or `/`. So `acme` covers `acme`, `acme.crm` and `acme:commit`, but not
+/// Ids that a publisher may publish: one id and all ids below it, in whole segments. The segments
+/// of an id end at `.`, `:` or `/`. So `acme` covers `acme`, `acme.crm` and `acme:commit`, but not
 /// `acme-crm`. `*` covers every id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix(String);
@@ -111,7 +111,8 @@ impl Prefix {
         Self("*".to_owned())
     }
 
-    /// Whether `id` is at or below this prefix. Comparison is exact: only `*` covers an id in upper case.
+    /// Whether `id` is at or below this prefix. Comparison is exact: only `*` covers an id in upper
+    /// case.
     #[must_use]
     pub fn covers(&self, id: &str) -> bool {
         if self.0 == "*" {
@@ -127,8 +128,8 @@ impl Prefix {
         self.covers(&other.0) || other.covers(&self.0)
     }
 
-    /// How specific a prefix is: 0 for `*`, otherwise its length in bytes. Of two prefixes that cover the
-    /// same id, the longer has more segments.
+    /// How specific a prefix is: 0 for `*`, otherwise its length in bytes. Of two prefixes that
+    /// cover the same id, the longer has more segments.
     #[must_use]
     pub fn closeness(&self) -> usize {
         if self.0 == "*" { 0 } else { self.0.len() }

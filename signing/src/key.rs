@@ -18,8 +18,8 @@ pub use signing::{SigningKey, is_encrypted, is_encrypted_pem};
 /// How long the text of a key file may be, in bytes; a key needs about 400.
 pub const MAX_PEM_BYTES: usize = 16 * 1024;
 
-/// The ids of the example keys in `examples/keys/`. Their private halves are public, so a trust store
-/// refuses them. `--trust-key` accepts them with a warning.
+/// The ids of the example keys in `examples/keys/`. Their private halves are public, so a trust
+/// store refuses them. `--trust-key` accepts them with a warning.
 pub const EXAMPLE_KEY_IDS: &[&str] =
     &["cd841c22fb88b5562fa3e6a5fdd74be5dd34deb54cf96b6b16c43d6c4d4f74a5"];
 
@@ -82,8 +82,8 @@ impl PublicKey {
         Self::from_bytes(&bytes.0)
     }
 
-    /// Reads a key from a file of either form: SPKI PEM, see [`PublicKey::from_pem`], or SPKI DER, as
-    /// `openssl pkey -pubout -outform DER` writes it.
+    /// Reads a key from a file of either form: SPKI PEM, see [`PublicKey::from_pem`], or SPKI DER,
+    /// as `openssl pkey -pubout -outform DER` writes it.
     ///
     /// # Errors
     /// The errors of [`PublicKey::from_pem`].
@@ -105,8 +105,8 @@ impl PublicKey {
     ///
     /// # Errors
     /// [`ErrorKind::KeyInvalid`] if the bytes are not a point of the curve, or not its canonical encoding
-    /// (RFC 8032, section 5.1.3); [`ErrorKind::KeyWeak`] if the point is outside the prime-order group. (A
-    /// key of small order verifies signatures that its owner never made.)
+    /// (RFC 8032, section 5.1.3); [`ErrorKind::KeyWeak`] if the point is outside the prime-order
+    /// group. (A key of small order verifies signatures that its owner never made.)
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, Refusal> {
         let key = VerifyingKey::from_bytes(bytes).map_err(|_| {
             Refusal::new(ErrorKind::KeyInvalid)
@@ -171,8 +171,8 @@ impl PublicKey {
         EXAMPLE_KEY_IDS.contains(&id.as_str())
     }
 
-    /// Verifies a signature strictly: in addition to the rules of RFC 8032, an `R` of small order is
-    /// refused. So no two keys and no two messages share a signature.
+    /// Verifies a signature strictly: in addition to the rules of RFC 8032, an `R` of small order
+    /// is refused. So no two keys and no two messages share a signature.
     ///
     /// # Errors
     /// [`ErrorKind::SignatureInvalid`], for signatures of another length than 64 bytes, too.
@@ -195,8 +195,8 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// The SHA-256 of a public key's SPKI DER, written as 64 lower-case hexadecimal digits. It is the `keyid`
-/// of DSSE signatures.
+/// The SHA-256 of a public key's SPKI DER, written as 64 lower-case hexadecimal digits. It is the
+/// `keyid` of DSSE signatures.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId([u8; 32]);
 

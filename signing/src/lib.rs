@@ -1,10 +1,11 @@
-//! Signed bundles: digests, keys, DSSE envelopes, manifests, trust, archives, and the verification that
-//! turns a directory or a `.toolbundle` file into a [`verify::Verified`] [`verify::Bundle`]. The crate
-//! also reads the documents by which publishers replace their keys ([`publisher`]) and revoke keys and
-//! bundles ([`revocation`]), and the indexes by which sources state the current releases ([`channel`]).
+//! Signed bundles: digests, keys, DSSE envelopes, manifests, trust, archives, and the verification
+//! that turns a directory or a `.toolbundle` file into a [`verify::Verified`] [`verify::Bundle`].
+//! The crate also reads the documents by which publishers replace their keys ([`publisher`]) and
+//! revoke keys and bundles ([`revocation`]), and the indexes by which sources state the current
+//! releases ([`channel`]).
 //!
-//! Every reader here expects hostile input, and refuses it with a [`Refusal`] that has a stable code.
-//! This crate neither parses contracts and drivers nor decides what a bundle may do.
+//! Every reader here expects hostile input, and refuses it with a [`Refusal`] that has a stable
+//! code. This crate neither parses contracts and drivers nor decides what a bundle may do.
 //!
 //! ```
 //! use toolward_signing::{key::SigningKey, trust::TrustStore};

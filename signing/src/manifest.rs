@@ -1,5 +1,5 @@
-//! `manifest.toml`, schema 1: which files a bundle consists of, by size and digest. [`crate::verify`]
-//! checks its signatures.
+//! `manifest.toml`, schema 1: which files a bundle consists of, by size and digest.
+//! [`crate::verify`] checks its signatures.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -135,8 +135,8 @@ pub struct Manifest {
     /// The bundle's version.
     #[serde(deserialize_with = "version")]
     pub version: Version,
-    /// Rises with every release of this id, so that an older release is noticed. At most 2^63 − 1, TOML's
-    /// limit.
+    /// Rises with every release of this id, so that an older release is noticed. At most 2^63 − 1,
+    /// TOML's limit.
     #[serde(deserialize_with = "number::<0, _>")]
     pub sequence: u64,
     /// The publisher's name. The operator's trust store must know it.
@@ -149,8 +149,8 @@ pub struct Manifest {
     /// The oldest host that can run the bundle.
     #[serde(default, deserialize_with = "optional_version")]
     pub min_host: Option<Version>,
-    /// Whether `provenance.dsse.json` belongs to the bundle. If so, the bundle is refused without the file:
-    /// no one can remove it unnoticed.
+    /// Whether `provenance.dsse.json` belongs to the bundle. If so, the bundle is refused without
+    /// the file: no one can remove it unnoticed.
     #[serde(default, deserialize_with = "only_true")]
     pub provenance: bool,
     /// The listed files.
@@ -231,8 +231,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Writes the manifest with files sorted by path, the same bytes each time. The bytes are read back as
-    /// a check.
+    /// Writes the manifest with files sorted by path, the same bytes each time. The bytes are read
+    /// back as a check.
     ///
     /// # Errors
     /// The errors of [`Manifest::parse`], for a manifest that does not read back equal.
@@ -255,8 +255,8 @@ fn only_true<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     }
 }
 
-/// Reads the path of the index, which must be `tools.json`. Hosts read the index by that name, and a
-/// reader that follows the manifest must find the same file.
+/// Reads the path of the index, which must be `tools.json`. Hosts read the index by that name, and
+/// a reader that follows the manifest must find the same file.
 fn tools_path<'de, D: Deserializer<'de>>(from: D) -> Result<BundlePath, D::Error> {
     let text = String::deserialize(from)?;
     if text == TOOLS_FILE {

@@ -1,5 +1,5 @@
-//! Paths inside a bundle, and the rules that make them safe on every system. Paths on a host's disk go
-//! through `cap-std` instead.
+//! Paths inside a bundle, and the rules that make them safe on every system. Paths on a host's disk
+//! go through `cap-std` instead.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -15,11 +15,12 @@ use crate::text::quoted;
 pub const MAX_DEPTH: usize = 8;
 /// How long a segment may be, in bytes: the length of the name field in a ustar header.
 pub const MAX_SEGMENT: usize = 100;
-/// How long a path may be, in bytes. A path within this limit and [`MAX_SEGMENT`] fits a ustar header.
+/// How long a path may be, in bytes. A path within this limit and [`MAX_SEGMENT`] fits a ustar
+/// header.
 pub const MAX_LENGTH: usize = 155;
 
-/// A relative path of a bundle: segments of `[A-Za-z0-9._-]` joined by `/`, at most [`MAX_DEPTH`] deep.
-/// No segment has a leading or trailing dot, or is a name that Windows takes for a device.
+/// A relative path of a bundle: segments of `[A-Za-z0-9._-]` joined by `/`, at most [`MAX_DEPTH`]
+/// deep. No segment has a leading or trailing dot, or is a name that Windows takes for a device.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct BundlePath(String);
@@ -107,8 +108,8 @@ fn is_device_name(segment: &str) -> bool {
         && matches!(number.as_bytes(), [b'0'..=b'9'])
 }
 
-/// Checks that paths can exist together on every system: no two differ only in case, folders included,
-/// and none is both a file and a folder.
+/// Checks that paths can exist together on every system: no two differ only in case, folders
+/// included, and none is both a file and a folder.
 ///
 /// # Errors
 /// [`ErrorKind::FileDuplicate`] for a path given twice, [`ErrorKind::PathConflict`] for the rest.

@@ -33,8 +33,8 @@ pub struct SourceSet {
     pub digest: Digest,
 }
 
-/// A publisher's claim of how a bundle was built. All text in it is the publisher's: sanitise it before
-/// it is shown.
+/// A publisher's claim of how a bundle was built. All text in it is the publisher's: sanitise it
+/// before it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provenance {
     /// The kind of build: [`BUILD_TYPE`], or another that leaves the other fields empty.
@@ -95,8 +95,8 @@ impl Provenance {
         }
     }
 
-    /// The statement about a manifest, ready to be the payload of an envelope of [`PAYLOAD_TYPE`]; the
-    /// same bytes each time.
+    /// The statement about a manifest, ready to be the payload of an envelope of [`PAYLOAD_TYPE`];
+    /// the same bytes each time.
     ///
     /// # Errors
     /// [`ErrorKind::ProvenanceInvalid`], should the encoder fail.
@@ -127,8 +127,8 @@ impl Provenance {
             .map_err(|error| Refusal::new(ErrorKind::ProvenanceInvalid).found(error.to_string()))
     }
 
-    /// Reads a statement that must be about `manifest_bytes`. Fields that in-toto and SLSA may add are
-    /// ignored.
+    /// Reads a statement that must be about `manifest_bytes`. Fields that in-toto and SLSA may add
+    /// are ignored.
     ///
     /// # Errors
     /// [`ErrorKind::ProvenanceInvalid`] if it is not such a statement, [`ErrorKind::ProvenanceMismatch`] if it is
@@ -216,10 +216,10 @@ fn sha256(bytes: &[u8]) -> String {
     hex(Sha256::digest(bytes).into())
 }
 
-/// The digest of a set of files, such as the sources of a component. It depends on names and bytes, not
-/// on the order of `files`. The files are sorted by the bytes of their paths. For each, BLAKE3 hashes
-/// the length of the path, the length of the content (each 8 bytes, little-endian), the path and the
-/// content. A path given twice counts twice.
+/// The digest of a set of files, such as the sources of a component. It depends on names and bytes,
+/// not on the order of `files`. The files are sorted by the bytes of their paths. For each, BLAKE3
+/// hashes the length of the path, the length of the content (each 8 bytes, little-endian), the path
+/// and the content. A path given twice counts twice.
 pub fn source_digest<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Digest {
     let mut files: Vec<_> = files.into_iter().collect();
     files.sort();

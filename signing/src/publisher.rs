@@ -1,5 +1,5 @@
-//! Publisher documents: which keys a publisher signs with, how many of them must sign, and which keys
-//! it has revoked. The operator, not a document, grants the ids that a publisher may publish.
+//! Publisher documents: which keys a publisher signs with, how many of them must sign, and which
+//! keys it has revoked. The operator, not a document, grants the ids that a publisher may publish.
 //!
 //! A document contains its keys, so it is read before it is verified. None of its contents are used
 //! until enough of the right keys have signed it.
@@ -77,8 +77,8 @@ pub struct PublisherDocument {
 pub struct RevokedKey {
     /// The revoked key.
     pub key_id: KeyId,
-    /// Since when someone else may have had the key, for people to read. A signature has no trustworthy
-    /// time, so signatures from before `since` do not count either.
+    /// Since when someone else may have had the key, for people to read. A signature has no
+    /// trustworthy time, so signatures from before `since` do not count either.
     pub since: Option<Timestamp>,
     /// Why, in the publisher's words.
     #[serde(deserialize_with = "line::<MAX_REASON, _>")]
@@ -101,8 +101,8 @@ impl PublisherDocument {
     }
 }
 
-/// Accepts a publisher's document of any version, without an earlier one: enough of the keys in it must
-/// have signed it. A person must confirm whose keys they are, by the
+/// Accepts a publisher's document of any version, without an earlier one: enough of the keys in it
+/// must have signed it. A person must confirm whose keys they are, by the
 /// [`fingerprint`](PublisherDocument::fingerprint).
 ///
 /// # Errors
@@ -113,8 +113,9 @@ pub fn first_use(bytes: &[u8], terms: &Terms<'_>) -> Result<VerifiedPublisher, R
     candidate.accept(bytes, signers, Some(terms))
 }
 
-/// Reads a document that was accepted earlier and stored. Of its signatures, only its own threshold is
-/// checked. Its time and later revocations of its keys are checked with each bundle of the publisher.
+/// Reads a document that was accepted earlier and stored. Of its signatures, only its own threshold
+/// is checked. Its time and later revocations of its keys are checked with each bundle of the
+/// publisher.
 ///
 /// # Errors
 /// The reason for which the document is refused.
@@ -124,20 +125,21 @@ pub fn stored(bytes: &[u8]) -> Result<VerifiedPublisher, Refusal> {
     candidate.accept(bytes, signers, None)
 }
 
-/// Rotates from `current`, version N, to version N + 1, which the thresholds of both versions must have
-/// signed. An envelope with the same document as `current` is accepted, too.
+/// Rotates from `current`, version N, to version N + 1, which the thresholds of both versions must
+/// have signed. An envelope with the same document as `current` is accepted, too.
 ///
-/// A key that `terms` or one of the two documents revokes counts for neither threshold. So a document
-/// that revokes a stolen key never depends on that key. (A publisher with no other key first replaces
-/// the stolen key, in a document that the stolen key signs, and revokes it in the next document.)
+/// A key that `terms` or one of the two documents revokes counts for neither threshold. So a
+/// document that revokes a stolen key never depends on that key. (A publisher with no other key
+/// first replaces the stolen key, in a document that the stolen key signs, and revokes it in the
+/// next document.)
 ///
 /// # Errors
 /// [`ErrorKind::WrongPublisher`] for another publisher's document, [`ErrorKind::Rollback`] for an
 /// earlier version, [`ErrorKind::Equivocation`] for another document of the same version,
 /// [`ErrorKind::VersionSkipped`] for a version after N + 1, [`ErrorKind::ThresholdNotMet`] or
-/// [`ErrorKind::KeyRevoked`] if too few keys that count signed it, [`ErrorKind::RevocationDropped`] if
-/// a key is no longer revoked, [`ErrorKind::ResetWithoutRevocation`] if sequences are lowered though no
-/// key is newly revoked, and the errors about time.
+/// [`ErrorKind::KeyRevoked`] if too few keys that count signed it, [`ErrorKind::RevocationDropped`]
+/// if a key is no longer revoked, [`ErrorKind::ResetWithoutRevocation`] if sequences are lowered
+/// though no key is newly revoked, and the errors about time.
 pub fn rotate(
     current: &VerifiedPublisher,
     next: &[u8],
@@ -146,12 +148,13 @@ pub fn rotate(
     step(current, next, terms, true)
 }
 
-/// Applies [`rotate`] to all documents since `current`, in order. Earlier documents are skipped, except
-/// at the end of the chain, where one is a rollback. Only the last document must be valid now. Returns
-/// each newly accepted document, so that the resets of each can be applied.
+/// Applies [`rotate`] to all documents since `current`, in order. Earlier documents are skipped,
+/// except at the end of the chain, where one is a rollback. Only the last document must be valid
+/// now. Returns each newly accepted document, so that the resets of each can be applied.
 ///
 /// # Errors
-/// The errors of [`rotate`], for the first document that is refused. In that case none of them is accepted.
+/// The errors of [`rotate`], for the first document that is refused. In that case none of them is
+/// accepted.
 pub fn rotate_through(
     current: &VerifiedPublisher,
     chain: &[&[u8]],
@@ -204,8 +207,8 @@ fn step(
         }
         Ok(_) => {}
         Err(refusal) => {
-            // Anyone can write another document of this version; it is equivocation only if the publisher signed
-            // it.
+            // Anyone can write another document of this version; it is equivocation only if the
+            // publisher signed it.
             if refusal.kind() == ErrorKind::Equivocation {
                 candidate.signed_by(current, terms.revocations)?;
             }

@@ -1,5 +1,5 @@
-//! Revocation of keys and bundles: publishers revoke their own in lists, and the operator denies any.
-//! Revocations are checked when a bundle is verified, and again for as long as it is in use.
+//! Revocation of keys and bundles: publishers revoke their own in lists, and the operator denies
+//! any. Revocations are checked when a bundle is verified, and again for as long as it is in use.
 
 pub(crate) mod known;
 
@@ -130,12 +130,12 @@ impl Revocations {
     }
 }
 
-/// Accepts the list of a publisher in the trust store. Its threshold of keys must have signed it, and
-/// it must follow `previous`, the list accepted last.
+/// Accepts the list of a publisher in the trust store. Its threshold of keys must have signed it,
+/// and it must follow `previous`, the list accepted last.
 ///
-/// A key that the list itself revokes counts for the list, since a list only removes permissions. A key
-/// that was revoked before does not count. If later revocations left `previous` with too few signers, a
-/// thief may have written it, so this list need not follow it.
+/// A key that the list itself revokes counts for the list, since a list only removes permissions. A
+/// key that was revoked before does not count. If later revocations left `previous` with too few
+/// signers, a thief may have written it, so this list need not follow it.
 ///
 /// # Errors
 /// [`ErrorKind::WrongPublisher`] for a list of another publisher, [`ErrorKind::ThresholdNotMet`],
@@ -206,8 +206,8 @@ pub fn accept(
     Ok(Verified::new(list))
 }
 
-/// Reads a list that was accepted earlier and stored, with its signers at that time, in a place that
-/// only the host can write. The list counts even if keys have changed since or it has expired:
+/// Reads a list that was accepted earlier and stored, with its signers at that time, in a place
+/// that only the host can write. The list counts even if keys have changed since or it has expired:
 /// revocations are permanent.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! Numbers that only rise: the sequence of a bundle, the version of a document. The functions have no
-//! side effects; the caller stores the last number for each publisher and id.
+//! Numbers that only rise: the sequence of a bundle, the version of a document. The functions have
+//! no side effects; the caller stores the last number for each publisher and id.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +7,8 @@ use crate::digest::Digest;
 use crate::document::{name, number};
 use crate::error::{ErrorKind, Refusal};
 
-/// The last genuine release of an id. If a thief released higher sequences, hosts that saw them return
-/// to this release once, when they accept the document.
+/// The last genuine release of an id. If a thief released higher sequences, hosts that saw them
+/// return to this release once, when they accept the document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reset {
@@ -35,8 +35,8 @@ pub enum Advance {
     Back,
 }
 
-/// Compares a number and its document's digest with the pair accepted last. Store `found` if the answer is
-/// [`Advance::First`] or [`Advance::Newer`].
+/// Compares a number and its document's digest with the pair accepted last. Store `found` if the
+/// answer is [`Advance::First`] or [`Advance::Newer`].
 ///
 /// # Errors
 /// [`ErrorKind::Rollback`] for a lower number, [`ErrorKind::Equivocation`] for the same number with another digest.
@@ -60,8 +60,9 @@ pub fn check(previous: Option<(u64, Digest)>, found: (u64, Digest)) -> Result<Ad
         .found(format!("digest {}", found.1)))
 }
 
-/// As [`check`], but under `--allow-rollback`: a lower number gives [`Advance::Back`]. Store `found` in
-/// that case, too, and record who allowed it. Another document with the same number is still refused.
+/// As [`check`], but under `--allow-rollback`: a lower number gives [`Advance::Back`]. Store
+/// `found` in that case, too, and record who allowed it. Another document with the same number is
+/// still refused.
 ///
 /// # Errors
 /// [`ErrorKind::Equivocation`].
@@ -75,10 +76,10 @@ pub fn check_allowing_rollback(
     }
 }
 
-/// Returns the pair to store for an id when a publisher document with this reset is accepted. The last
-/// genuine release replaces a stored number that is equal or higher; a lower stored number stays, since
-/// it is genuine. Apply the resets of each document exactly once, when it is accepted by rotation. On
-/// first use, there is nothing to lower.
+/// Returns the pair to store for an id when a publisher document with this reset is accepted. The
+/// last genuine release replaces a stored number that is equal or higher; a lower stored number
+/// stays, since it is genuine. Apply the resets of each document exactly once, when it is accepted
+/// by rotation. On first use, there is nothing to lower.
 #[must_use]
 pub fn reset(previous: (u64, Digest), reset: &Reset) -> (u64, Digest) {
     if previous.0 < reset.sequence {

@@ -1,5 +1,5 @@
-//! Finds the keys that signed an envelope, compares them with a threshold, and computes the fingerprint
-//! of a set of keys.
+//! Finds the keys that signed an envelope, compares them with a threshold, and computes the
+//! fingerprint of a set of keys.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,8 +12,8 @@ use crate::key::{KeyId, PublicKey};
 
 /// How many keys a publisher or a channel may have: each may cost a verification per signature.
 pub(crate) const MAX_KEYS: usize = 16;
-/// How many bytes may be hashed to try keys that a signature does not name. Anyone can add signatures
-/// with wrong key ids.
+/// How many bytes may be hashed to try keys that a signature does not name. Anyone can add
+/// signatures with wrong key ids.
 const MAX_UNHINTED_BYTES: usize = 64 * 1024 * 1024;
 /// The minimum cost of an attempt with one key, in bytes that could be hashed in the same time.
 const MIN_ATTEMPT_BYTES: usize = 32 * 1024;
@@ -21,9 +21,9 @@ const MIN_ATTEMPT_BYTES: usize = 32 * 1024;
 /// The distinct keys whose signatures verify.
 ///
 /// A key id is a hint. If it names no known key, or a key that does not verify the signature, other
-/// keys are tried. [`MAX_UNHINTED_BYTES`] allows 256 such attempts for the largest manifest and 2048
-/// for a usual one. A signature that claims a known key but verifies with no tried key means that the
-/// envelope was changed: the envelope is refused, even if other signatures suffice.
+/// keys are tried. [`MAX_UNHINTED_BYTES`] allows 256 such attempts for the largest manifest and
+/// 2048 for a usual one. A signature that claims a known key but verifies with no tried key means
+/// that the envelope was changed: the envelope is refused, even if other signatures suffice.
 pub(crate) fn verified<'a>(
     envelope: &Envelope,
     keys: impl Iterator<Item = &'a PublicKey> + Clone,
@@ -64,8 +64,8 @@ pub(crate) fn verified<'a>(
     Ok(verified)
 }
 
-/// The keys that must have signed: the owner's name for messages, the keys, and how many distinct ones
-/// are required.
+/// The keys that must have signed: the owner's name for messages, the keys, and how many distinct
+/// ones are required.
 #[derive(Clone, Copy)]
 pub(crate) struct Quorum<'a>(
     pub(crate) &'a str,
@@ -119,17 +119,17 @@ const DOMAIN: &str = "toolward fingerprint v1";
 /// How many digits form a group.
 const GROUP_LENGTH: usize = 4;
 
-/// The fingerprint of a name, a threshold and a set of keys. The order of the keys does not matter. It
-/// is written as 16 groups of 4 hexadecimal digits.
+/// The fingerprint of a name, a threshold and a set of keys. The order of the keys does not matter.
+/// It is written as 16 groups of 4 hexadecimal digits.
 ///
-/// Sequence numbers and versions are stored under the fingerprint, because numbers from other keys mean
-/// nothing.
+/// Sequence numbers and versions are stored under the fingerprint, because numbers from other keys
+/// mean nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(Digest);
 
 impl Fingerprint {
-    /// Computes BLAKE3 over these lines, each with a line feed: `toolward fingerprint v1`, the name, the
-    /// threshold, and each key id, sorted.
+    /// Computes BLAKE3 over these lines, each with a line feed: `toolward fingerprint v1`, the
+    /// name, the threshold, and each key id, sorted.
     #[must_use]
     pub fn of(name: &str, threshold: usize, keys: &[PublicKey]) -> Self {
         let mut ids: Vec<_> = keys.iter().map(|key| key.key_id().to_string()).collect();
@@ -169,8 +169,8 @@ impl fmt::Display for Fingerprint {
 impl FromStr for Fingerprint {
     type Err = Refusal;
 
-    /// Reads 64 hexadecimal digits as people write them: with spaces, dashes or colons between them, in
-    /// either case.
+    /// Reads 64 hexadecimal digits as people write them: with spaces, dashes or colons between
+    /// them, in either case.
     ///
     /// # Errors
     /// [`ErrorKind::DigestInvalid`], also for a shortened fingerprint.

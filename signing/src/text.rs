@@ -8,8 +8,8 @@ use toolward_support::fields::Position;
 
 use crate::error::{ErrorKind, Refusal};
 
-/// How much hostile text a message repeats, in characters: enough to recognise it, too little to flood
-/// a terminal.
+/// How much hostile text a message repeats, in characters: enough to recognise it, too little to
+/// flood a terminal.
 const MAX_QUOTED_CHARS: usize = 80;
 
 pub use toolward_support::text::is_hidden;
@@ -36,8 +36,8 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{count} bytes")
 }
 
-/// Checks the rules of signed text, which ensure that a person sees exactly the signed content. `name`
-/// is the name of the text in messages.
+/// Checks the rules of signed text, which ensure that a person sees exactly the signed content.
+/// `name` is the name of the text in messages.
 pub(crate) fn plain<'a>(
     bytes: &'a [u8],
     max_bytes: usize,
@@ -101,9 +101,10 @@ pub(crate) fn string(text: &str) -> String {
     out
 }
 
-/// Returns the offset in bytes and the name of the first syntax in `text` that TOML 1.0 lacks: a `\e`
-/// or `\x` escape, a line feed, comment or trailing comma in an inline table, a time without seconds.
-/// The `toml` crate, which parses the text afterwards with the same lexer, accepts TOML 1.1.
+/// Returns the offset in bytes and the name of the first syntax in `text` that TOML 1.0 lacks: a
+/// `\e` or `\x` escape, a line feed, comment or trailing comma in an inline table, a time without
+/// seconds. The `toml` crate, which parses the text afterwards with the same lexer, accepts TOML
+/// 1.1.
 pub(crate) fn first_newer(text: &str) -> Option<(usize, &'static str)> {
     let mut open = Vec::new();
     // Whether only white space followed the last comma.

@@ -22,7 +22,8 @@ pub use crate::key::EXAMPLE_KEY_IDS;
 pub use config::{TABLES, TrustSettings, max_age};
 pub use publisher::Publisher;
 
-/// The publishers that an operator trusts. No key belongs to two configured publishers. Cheap to clone.
+/// The publishers that an operator trusts. No key belongs to two configured publishers. Cheap to
+/// clone.
 #[derive(Clone, Debug, Default)]
 pub struct TrustStore {
     publishers: Arc<BTreeMap<String, Arc<Publisher>>>,
@@ -60,8 +61,8 @@ impl TrustStore {
         })
     }
 
-    /// As [`TrustStore::from_toml`]; `read_file` reads the files that `key_files` names. The caller decides
-    /// which paths it allows.
+    /// As [`TrustStore::from_toml`]; `read_file` reads the files that `key_files` names. The caller
+    /// decides which paths it allows.
     ///
     /// # Errors
     /// The errors of [`TrustStore::from_toml`], and [`ErrorKind::Io`] if `read_file` fails.
@@ -76,8 +77,9 @@ impl TrustStore {
         })
     }
 
-    /// Also trusts the publisher of a document for the ids below `prefixes`, which the operator chose. The
-    /// document's time is checked with each bundle, so that an expired document affects its publisher only.
+    /// Also trusts the publisher of a document for the ids below `prefixes`, which the operator
+    /// chose. The document's time is checked with each bundle, so that an expired document affects
+    /// its publisher only.
     ///
     /// # Errors
     /// [`ErrorKind::TrustInvalid`] if the store has a publisher of this name or one of these keys already, or if
@@ -99,13 +101,14 @@ impl TrustStore {
         insert(Arc::make_mut(&mut self.publishers), publisher)
     }
 
-    /// Also trusts a bare key, as the publisher `name`, for the ids below `prefixes` and never for all ids.
-    /// Its bundles may not be older than `max_age`, since its publisher can revoke neither the key nor a
-    /// bundle.
+    /// Also trusts a bare key, as the publisher `name`, for the ids below `prefixes` and never for
+    /// all ids. Its bundles may not be older than `max_age`, since its publisher can revoke neither
+    /// the key nor a bundle.
     ///
     /// # Errors
     /// [`ErrorKind::TrustInvalid`] if the store has a publisher of this name or this key already, if there are no
-    /// prefixes or one is `*`; [`ErrorKind::TrustExampleKey`]; [`ErrorKind::IdInvalid`] for the name.
+    /// prefixes or one is `*`; [`ErrorKind::TrustExampleKey`]; [`ErrorKind::IdInvalid`] for the
+    /// name.
     pub fn add_bare_key(
         &mut self,
         name: &str,
@@ -132,7 +135,8 @@ impl TrustStore {
         Arc::make_mut(&mut self.publishers).remove(publisher);
     }
 
-    /// The configured publishers with a prefix, of all ids or of actions only, that overlaps with `prefix`.
+    /// The configured publishers with a prefix, of all ids or of actions only, that overlaps with
+    /// `prefix`.
     pub fn overlapping(&self, prefix: &Prefix) -> impl Iterator<Item = &Arc<Publisher>> {
         self.publishers.values().filter(|publisher| {
             let mut own = publisher.prefixes.iter().chain(&publisher.actions);
@@ -140,8 +144,8 @@ impl TrustStore {
         })
     }
 
-    /// Limits the age of a configured publisher's bundles. The shorter of this and the operator's maximum
-    /// for all publishers applies. An unknown name changes nothing.
+    /// Limits the age of a configured publisher's bundles. The shorter of this and the operator's
+    /// maximum for all publishers applies. An unknown name changes nothing.
     pub fn limit_age(&mut self, publisher: &str, max_age: Duration) {
         if let Some(publisher) = Arc::make_mut(&mut self.publishers).get_mut(publisher) {
             let publisher = Arc::make_mut(publisher);
@@ -149,8 +153,8 @@ impl TrustStore {
         }
     }
 
-    /// Also trusts a configured publisher for ids of actions below these prefixes. An unknown name changes
-    /// nothing.
+    /// Also trusts a configured publisher for ids of actions below these prefixes. An unknown name
+    /// changes nothing.
     pub fn give_actions(&mut self, publisher: &str, actions: Vec<Prefix>) {
         if let Some(publisher) = Arc::make_mut(&mut self.publishers).get_mut(publisher) {
             Arc::make_mut(publisher).actions = actions;
@@ -158,8 +162,8 @@ impl TrustStore {
     }
 
     /// A store that trusts one key for every id, as `--trust-key` does. The publisher's name in the
-    /// manifest does not matter; here the publisher is called `key:` followed by the key id. The example
-    /// key is accepted, and [`TrustStore::warnings`] warns about it.
+    /// manifest does not matter; here the publisher is called `key:` followed by the key id. The
+    /// example key is accepted, and [`TrustStore::warnings`] warns about it.
     #[must_use]
     pub fn for_key(key: PublicKey) -> Self {
         let mut store = Self::empty();
@@ -191,19 +195,20 @@ impl TrustStore {
             .or_else(|| self.ad_hoc.iter().find(|publisher| publisher.name == name))
     }
 
-    /// Whether the publisher of this name may publish `id`. Only the longest prefix that covers `id`
-    /// counts, among the prefixes of all configured publishers: a publisher with a shorter prefix may not
-    /// publish it. Two publishers may hold the same prefix. A key of `--trust-key` may publish every id.
+    /// Whether the publisher of this name may publish `id`. Only the longest prefix that covers
+    /// `id` counts, among the prefixes of all configured publishers: a publisher with a shorter
+    /// prefix may not publish it. Two publishers may hold the same prefix. A key of `--trust-key`
+    /// may publish every id.
     #[must_use]
     pub fn may_publish(&self, publisher: &str, id: &str) -> bool {
         self.publisher(publisher)
             .is_some_and(|publisher| self.covers(publisher, id))
     }
 
-    /// The publisher with the longest prefix that covers an action's id; `None` if no prefix covers it, or
-    /// if two publishers hold the longest. A key of `--trust-key` counts as such a publisher for every id.
-    /// Other bundles can refer to a library's action by id alone only if the library comes from the
-    /// returned publisher.
+    /// The publisher with the longest prefix that covers an action's id; `None` if no prefix covers
+    /// it, or if two publishers hold the longest. A key of `--trust-key` counts as such a publisher
+    /// for every id. Other bundles can refer to a library's action by id alone only if the library
+    /// comes from the returned publisher.
     #[must_use]
     pub fn action_holder(&self, id: &str) -> Option<&Arc<Publisher>> {
         let mut holders = self
@@ -228,14 +233,14 @@ impl TrustStore {
         self.decides(publisher, id, |_| &[])
     }
 
-    /// Whether a publisher may publish an action of this id: prefixes of all ids and prefixes of actions count
-    /// alike.
+    /// Whether a publisher may publish an action of this id: prefixes of all ids and prefixes of
+    /// actions count alike.
     pub(crate) fn covers_action(&self, publisher: &Publisher, id: &str) -> bool {
         self.decides(publisher, id, |publisher| &publisher.actions)
     }
 
-    /// Whether this publisher holds the longest prefix that covers `id`. `further` prefixes count in
-    /// addition to the prefixes of all ids.
+    /// Whether this publisher holds the longest prefix that covers `id`. `further` prefixes count
+    /// in addition to the prefixes of all ids.
     fn decides(
         &self,
         publisher: &Publisher,
@@ -257,7 +262,8 @@ impl TrustStore {
         decisive.is_some() && closest(publisher) == decisive
     }
 
-    /// The refusal of an id that `publisher` may not publish. It names the publisher that may, if any.
+    /// The refusal of an id that `publisher` may not publish. It names the publisher that may, if
+    /// any.
     pub(crate) fn refuse_id(&self, publisher: &Publisher, id: &str) -> Refusal {
         let prefixes: Vec<_> = publisher.prefixes.iter().map(Prefix::as_str).collect();
         let mut publishers = self.publishers.values();

@@ -1,5 +1,5 @@
-//! Verifies a directory or an archive and returns a [`Verified`] [`Bundle`]: trusted signers signed it,
-//! and every byte is unchanged. Other crates parse the files from the verified bytes.
+//! Verifies a directory or an archive and returns a [`Verified`] [`Bundle`]: trusted signers signed
+//! it, and every byte is unchanged. Other crates parse the files from the verified bytes.
 //!
 //! ```no_run
 //! use toolward_signing::key::PublicKey;
@@ -103,8 +103,8 @@ pub struct VerifyOptions<'a> {
 }
 
 impl Default for VerifyOptions<'_> {
-    /// The current time, this crate's version and [`Mode::Enforce`], without a maximum age, a demand for
-    /// provenance, revocations or progress.
+    /// The current time, this crate's version and [`Mode::Enforce`], without a maximum age, a
+    /// demand for provenance, revocations or progress.
     fn default() -> Self {
         Self {
             now: Some(SystemTime::now()),
@@ -131,8 +131,8 @@ impl fmt::Debug for VerifyOptions<'_> {
     }
 }
 
-/// Verifies a bundle directory or a `.toolbundle` file. `path` itself may be a symbolic link; no link
-/// below it is followed. Each file is opened once, and hashed while it is read.
+/// Verifies a bundle directory or a `.toolbundle` file. `path` itself may be a symbolic link; no
+/// link below it is followed. Each file is opened once, and hashed while it is read.
 ///
 /// # Errors
 /// [`ErrorKind::NotABundle`] if `path` is neither a directory nor a file, or the reason for which the
@@ -146,8 +146,8 @@ pub fn open(
     head.with_files(files)
 }
 
-/// Verifies an archive in an open file from its start. It is verified while it is read, so no content
-/// is in memory twice.
+/// Verifies an archive in an open file from its start. It is verified while it is read, so no
+/// content is in memory twice.
 ///
 /// # Errors
 /// The reason for which the bundle is refused.
@@ -198,8 +198,8 @@ fn verified<'a>(
     move |envelope, manifest| VerifiedHead::new(envelope, manifest, trust, options)
 }
 
-/// Verifies a bundle again as of now: signatures, threshold, prefix, age, revocation, provenance. The
-/// files were compared with the manifest before and are not compared again.
+/// Verifies a bundle again as of now: signatures, threshold, prefix, age, revocation, provenance.
+/// The files were compared with the manifest before and are not compared again.
 ///
 /// # Errors
 /// The reason for which the bundle is refused.
@@ -254,8 +254,8 @@ pub struct UnsignedBundle {
     pub manifest_bytes: Arc<[u8]>,
     /// The digest of these bytes.
     pub manifest_digest: Digest,
-    /// The parsed `manifest.dsse.json` over this manifest; `None` for a directory that was packed but not
-    /// signed.
+    /// The parsed `manifest.dsse.json` over this manifest; `None` for a directory that was packed
+    /// but not signed.
     pub envelope: Option<Envelope>,
     /// The bytes of `provenance.dsse.json`, if the bundle has one, not parsed.
     pub provenance_bytes: Option<Arc<[u8]>>,
@@ -273,8 +273,8 @@ impl fmt::Debug for UnsignedBundle {
     }
 }
 
-/// Reads a bundle directory or a `.toolbundle` file, as strictly as [`open`] does, but without signers,
-/// ages, the host's version and the content of the provenance.
+/// Reads a bundle directory or a `.toolbundle` file, as strictly as [`open`] does, but without
+/// signers, ages, the host's version and the content of the provenance.
 ///
 /// # Errors
 /// The errors of [`open`] about the other properties of a bundle.

@@ -1,9 +1,10 @@
-//! Measures installing, loading, and a start with many contracts, and how much of that time hashing,
-//! signatures, parsing and the disk take. Goal: a start loads 1,000 contracts within 100 ms, with a
-//! warm index.
+//! Measures installing, loading, and a start with many contracts, and how much of that time
+//! hashing, signatures, parsing and the disk take. Goal: a start loads 1,000 contracts within 100
+//! ms, with a warm index.
 //!
-//! The bundles of a start are in memory (`/dev/shm`, if it exists). A start would read them from the
-//! system's cache anyway, and a thousand installations on a disk would wait for it a thousand times.
+//! The bundles of a start are in memory (`/dev/shm`, if it exists). A start would read them from
+//! the system's cache anyway, and a thousand installations on a disk would wait for it a thousand
+//! times.
 
 #![expect(clippy::print_stdout, reason = "shares are for whoever runs it")]
 
@@ -126,7 +127,8 @@ fn shortest<R>(runs: usize, mut work: impl FnMut() -> R) -> Duration {
     times.min().unwrap_or_default()
 }
 
-/// How often a start is repeated for its processor time, which is counted in hundredths of a second.
+/// How often a start is repeated for its processor time, which is counted in hundredths of a
+/// second.
 const RUNS: u32 = 10;
 
 /// The processor time of this process so far (proc(5): fields 14 and 15 of `stat`), which depends

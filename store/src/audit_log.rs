@@ -1,5 +1,5 @@
-//! The record of decisions about trust: their time, subject, verdict and reason. Its size is limited:
-//! the oldest decisions are removed first.
+//! The record of decisions about trust: their time, subject, verdict and reason. Its size is
+//! limited: the oldest decisions are removed first.
 
 use rusqlite::{Transaction, params};
 use toolward_signing::Digest;

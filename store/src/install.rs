@@ -1,6 +1,6 @@
-//! Installs and updates bundles, and holds updates until a person accepts their surface. The file is on
-//! disk before the state names it, and the state changes in one transaction. If the process is killed
-//! at any time, either the old or the new release is installed, and works.
+//! Installs and updates bundles, and holds updates until a person accepts their surface. The file
+//! is on disk before the state names it, and the state changes in one transaction. If the process
+//! is killed at any time, either the old or the new release is installed, and works.
 
 use std::collections::HashSet;
 use std::time::SystemTime;
@@ -29,11 +29,11 @@ pub struct InstallOptions {
     pub source: String,
     /// The time of the whole operation.
     pub now: SystemTime,
-    /// The reason to allow a lower sequence than one installed before. Two bundles with the same sequence
-    /// are refused in any case.
+    /// The reason to allow a lower sequence than one installed before. Two bundles with the same
+    /// sequence are refused in any case.
     pub allow_rollback: Option<String>,
-    /// The digest of the surface that was accepted beforehand. A bundle with any other surface is held,
-    /// even at the first installation.
+    /// The digest of the surface that was accepted beforehand. A bundle with any other surface is
+    /// held, even at the first installation.
     pub accept: Option<Digest>,
 }
 
@@ -62,13 +62,13 @@ pub enum InstallOutcome {
 }
 
 impl Store {
-    /// Installs a bundle, or updates one. An update with another surface is held. The same release is held,
-    /// too, if the actions that it takes from `libraries` have changed its surface.
+    /// Installs a bundle, or updates one. An update with another surface is held. The same release
+    /// is held, too, if the actions that it takes from `libraries` have changed its surface.
     ///
     /// # Errors
     /// [`Error::Content`] for a bundle that no host would accept; [`Error::Refused`] for a `rollback` or an
-    /// `equivocation`; [`Error::Duplicate`], [`Error::Full`], [`Error::Busy`], [`Error::Io`]. Refusals are
-    /// recorded, and change nothing else.
+    /// `equivocation`; [`Error::Duplicate`], [`Error::Full`], [`Error::Busy`], [`Error::Io`].
+    /// Refusals are recorded, and change nothing else.
     pub fn install(
         &self,
         bundle: &Verified<Bundle>,
@@ -97,8 +97,8 @@ impl Store {
         let candidate = candidate(bundle, options, libraries)?;
         let at = state::seconds(options.now);
         let _lock = self.share_objects()?;
-        // Checked first without writing, so that a refused release leaves no file. The transaction below
-        // decides again, since another process may have changed the state.
+        // Checked first without writing, so that a refused release leaves no file. The transaction
+        // below decides again, since another process may have changed the state.
         self.state
             .read(|sql| decide::decide(sql, &candidate, options.accept))?;
         let bytes = archive::to_stored_bytes(&bundle.contents());
@@ -167,13 +167,14 @@ impl Store {
         })
     }
 
-    /// Installs the held update of `id`, whose surface a person saw and accepts. The update is verified
-    /// again, so a release that was revoked while it was held does not replace a working one.
+    /// Installs the held update of `id`, whose surface a person saw and accepts. The update is
+    /// verified again, so a release that was revoked while it was held does not replace a working
+    /// one.
     ///
     /// # Errors
     /// [`Error::NotHeld`]; [`Error::SurfaceMismatch`] if the held update has another surface than the
-    /// accepted one; the errors of [`Store::load`]; [`Error::Refused`] and [`Error::Duplicate`] if the
-    /// state has changed since.
+    /// accepted one; the errors of [`Store::load`]; [`Error::Refused`] and [`Error::Duplicate`] if
+    /// the state has changed since.
     pub fn accept(
         &self,
         id: &str,
@@ -231,8 +232,8 @@ impl Store {
         })
     }
 
-    /// Removes a bundle and its held update. Its sequence marks stay; its file stays until garbage is
-    /// collected.
+    /// Removes a bundle and its held update. Its sequence marks stay; its file stays until garbage
+    /// is collected.
     ///
     /// # Errors
     /// [`Error::NotInstalled`] if neither exists.
@@ -273,8 +274,8 @@ impl Store {
         let digests = |all: Vec<(StoredRelease, bool)>| all.into_iter().map(|(one, _)| one.digest);
         let used: HashSet<Digest> = digests(others).collect();
         let own: HashSet<Digest> = digests(own).filter(|own| !used.contains(own)).collect();
-        // If the newest changes could not be read, they may refer to any other file, so only the bundle's own
-        // files are deleted.
+        // If the newest changes could not be read, they may refer to any other file, so only the
+        // bundle's own files are deleted.
         self.objects.sweep(|digest| match self.log_unread() {
             true => !own.contains(digest),
             false => used.contains(digest),

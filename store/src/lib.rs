@@ -1,5 +1,6 @@
-//! Installed bundles on disk, and the state behind trust: the installed bundles and their publishers, the highest
-//! sequence of each bundle, the versions of the documents of publishers and channels, and every decision.
+//! Installed bundles on disk, and the state behind trust: the installed bundles and their
+//! publishers, the highest sequence of each bundle, the versions of the documents of publishers and
+//! channels, and every decision.
 //!
 //! * [`Store`]: install, update, remove, load, verify, collect garbage;
 //! * [`InstallOutcome`]: the result of an installation; an update with another surface is held;
@@ -8,7 +9,8 @@
 //! * [`search`]: tools for a query.
 //!
 //! Files on disk are not trusted: each time a bundle is loaded, the caller's function ([`Verify`])
-//! verifies the bytes that were read. This crate reads no clock and no environment, and prints nothing.
+//! verifies the bytes that were read. This crate reads no clock and no environment, and prints
+//! nothing.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

@@ -1,7 +1,7 @@
-//! Loads and verifies the store's bundles with the current trust and revocations. Each file is opened
-//! once, and exactly the verified bytes are returned. A surface of an earlier version is replaced by
-//! the current surface of the same bundle, so that fields that a new version adds do not look like
-//! changes of a release.
+//! Loads and verifies the store's bundles with the current trust and revocations. Each file is
+//! opened once, and exactly the verified bytes are returned. A surface of an earlier version is
+//! replaced by the current surface of the same bundle, so that fields that a new version adds do
+//! not look like changes of a release.
 
 use std::fs::File;
 use std::time::SystemTime;
@@ -85,9 +85,10 @@ impl Store {
         Ok((installed, bundle))
     }
 
-    /// Loads all installed bundles, by id, on all processors, and calls `make` for each while others are
-    /// still loading. A refused bundle doesn't prevent others from loading. One decision is recorded for
-    /// each refusal, and one for all accepted bundles. The results of `make` are not recorded.
+    /// Loads all installed bundles, by id, on all processors, and calls `make` for each while
+    /// others are still loading. A refused bundle doesn't prevent others from loading. One decision
+    /// is recorded for each refusal, and one for all accepted bundles. The results of `make` are
+    /// not recorded.
     ///
     /// # Errors
     /// When the state can't be read or written.
@@ -102,8 +103,8 @@ impl Store {
         Ok(loaded)
     }
 
-    /// Verifies all installed bundles as [`Store::load_all_as`] does, but records nothing. For lists of the
-    /// bundles that would be loaded.
+    /// Verifies all installed bundles as [`Store::load_all_as`] does, but records nothing. For
+    /// lists of the bundles that would be loaded.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -186,10 +187,10 @@ impl Store {
         })
     }
 
-    /// Replaces surfaces of an earlier version by the current surfaces of their bundles. An accepted
-    /// surface stays accepted if the earlier surface matches the bundle with the current `libraries`. A
-    /// bundle that no longer verifies, or whose actions changed, keeps the earlier surface, so its next
-    /// update is held. A held update stays held, with its new surface.
+    /// Replaces surfaces of an earlier version by the current surfaces of their bundles. An
+    /// accepted surface stays accepted if the earlier surface matches the bundle with the current
+    /// `libraries`. A bundle that no longer verifies, or whose actions changed, keeps the earlier
+    /// surface, so its next update is held. A held update stays held, with its new surface.
     ///
     /// # Errors
     /// When the state can't be read or written.
@@ -284,8 +285,8 @@ impl Store {
                 decisions.push(refused.of_release(&one.installed));
             }
         }
-        // If all bundles were accepted, the record need not survive a power cut, so a start doesn't wait for
-        // the disk.
+        // If all bundles were accepted, the record need not survive a power cut, so a start doesn't
+        // wait for the disk.
         let wait = accepted < loaded.len();
         self.recorded(self.record_all(&decisions, now, wait))
     }

@@ -38,8 +38,8 @@ pub struct StoredRelease {
 }
 
 impl StoredRelease {
-    /// Refuses a bundle whose surface is no longer the accepted one, because the actions that it takes from
-    /// other bundles changed. `content` is the bundle, read with the current libraries.
+    /// Refuses a bundle whose surface is no longer the accepted one, because the actions that it
+    /// takes from other bundles changed. `content` is the bundle, read with the current libraries.
     ///
     /// # Errors
     /// [`Error::ActionsChanged`].

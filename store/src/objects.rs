@@ -1,6 +1,6 @@
-//! Bundles as files: `objects/DIGEST.toolbundle`, each an uncompressed archive. A rename puts a file in
-//! place, so an opened file stays whole even if its name is removed or replaced. A lock keeps garbage
-//! collection from running while files are read or written.
+//! Bundles as files: `objects/DIGEST.toolbundle`, each an uncompressed archive. A rename puts a
+//! file in place, so an opened file stays whole even if its name is removed or replaced. A lock
+//! keeps garbage collection from running while files are read or written.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -120,7 +120,8 @@ pub(crate) type ObjectsLock = Option<OwnedFd>;
 /// Locks the objects: shared to read or write an object, exclusive to remove objects.
 pub(crate) fn lock_objects(directory: impl AsFd, kind: LockKind) -> Result<ObjectsLock, Error> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // The file is opened each time. A lock belongs to the open file, so each thread gets a separate lock.
+    // The file is opened each time. A lock belongs to the open file, so each thread gets a separate
+    // lock.
     let fail = |error: std::io::Error| Error::io("the store's lock", error);
     let directory = directory.as_fd();
     let file = match rustix::fs::openat(directory, LOCK_FILE, flags, Mode::RUSR | Mode::WUSR) {

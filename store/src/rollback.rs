@@ -9,8 +9,8 @@ use toolward_signing::{Digest, sequence};
 use crate::error::Error;
 use crate::model::{self, StoredRelease, number};
 
-/// How many of the highest marks of a bundle are stored. Lower marks count again after a higher one is
-/// removed by a reset.
+/// How many of the highest marks of a bundle are stored. Lower marks count again after a higher one
+/// is removed by a reset.
 const MAX_MARKS: i64 = 16;
 
 /// The sequence of a release that was installed, or that a publisher's document names as the last

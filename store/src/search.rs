@@ -1,7 +1,7 @@
 //! The tools of installed bundles, and searches among them or in a channel's index. The searchable
-//! facts of tools are stored separately, so that no bundle or surface is parsed for them. If two tools
-//! request the same name, servers give it to the tool that was installed first. An update of a bundle
-//! keeps the positions of its tools, and new tools come last.
+//! facts of tools are stored separately, so that no bundle or surface is parsed for them. If two
+//! tools request the same name, servers give it to the tool that was installed first. An update of
+//! a bundle keeps the positions of its tools, and new tools come last.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -134,8 +134,8 @@ CREATE TABLE IF NOT EXISTS arrival (
 ) STRICT;
 ";
 
-/// Prepares the positions before a bundle is installed: removed tools lose their positions, and tools
-/// without a position get one before the new tools.
+/// Prepares the positions before a bundle is installed: removed tools lose their positions, and
+/// tools without a position get one before the new tools.
 pub(crate) fn settle_arrivals(sql: &Transaction<'_>) -> Result<(), Error> {
     sql.execute_batch(ARRIVAL_TABLE)?;
     sql.execute(

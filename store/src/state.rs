@@ -22,14 +22,14 @@ pub(crate) const SCHEMA: FileSchema = FileSchema {
     owner: "a store",
 };
 
-/// How large the write-ahead log may be when the file is opened, in bytes: some sixty pages, which are
-/// read in a fraction of a millisecond.
+/// How large the write-ahead log may be when the file is opened, in bytes: some sixty pages, which
+/// are read in a fraction of a millisecond.
 const MAX_LOG_BYTES: u64 = 256 * 1024;
 
 /// The tables. `surface` has the canonical bytes of the surfaces of installed and held bundles, by
-/// digest, and `tool` the facts for lists and searches, so that no bundle is parsed for them. Rows of
-/// `mark` and `document` stay after their bundles and documents are removed. Numbers are below 2^63, as
-/// in TOML. Digests are text, so that people can look them up.
+/// digest, and `tool` the facts for lists and searches, so that no bundle is parsed for them. Rows
+/// of `mark` and `document` stay after their bundles and documents are removed. Numbers are below
+/// 2^63, as in TOML. Digests are text, so that people can look them up.
 const TABLES: &str = "
 CREATE TABLE surface (
     digest TEXT PRIMARY KEY,
@@ -145,8 +145,8 @@ impl StateDatabase {
         self.write_and_wait(true, work)
     }
 
-    /// Writes in one transaction. If `wait` is false, the change survives a crash of the process at once,
-    /// but survives a power cut only after a later write that waits for the disk.
+    /// Writes in one transaction. If `wait` is false, the change survives a crash of the process at
+    /// once, but survives a power cut only after a later write that waits for the disk.
     pub(crate) fn write_and_wait<R>(
         &self,
         wait: bool,
@@ -191,8 +191,8 @@ pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
 fn opened(path: &Path) -> Result<Connection, Error> {
     let mut sql = toolward_support::sqlite::open(path, OpenMode::Write)?;
     sql.busy_timeout(BUSY_TIMEOUT)?;
-    // Commits must survive a power cut. Otherwise the state could go back to naming a file that garbage
-    // collection removed since.
+    // Commits must survive a power cut. Otherwise the state could go back to naming a file that
+    // garbage collection removed since.
     toolward_support::sqlite::wait_for_disk(&sql, true)?;
     let now = Instant::now();
     let deadline = now.checked_add(BUSY_TIMEOUT).unwrap_or(now);

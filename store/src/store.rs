@@ -48,8 +48,8 @@ impl Store {
         lock_objects(&self.directory, LockKind::Shared)
     }
 
-    /// Opens the store in `directory` with its state in the file `state`. Missing directories are created
-    /// with mode 0700, a missing file with mode 0600.
+    /// Opens the store in `directory` with its state in the file `state`. Missing directories are
+    /// created with mode 0700, a missing file with mode 0600.
     ///
     /// # Errors
     /// [`Error::Unusable`] if a directory or the file belongs to another user, or if others have access to
@@ -95,9 +95,9 @@ impl Store {
         Self::unwritable(directory, state, why, read)?.ok_or(failed)
     }
 
-    /// Opens an existing store for reading, without changing it, and waits for other processes for at most
-    /// `wait`. Returns `None` if this user has no such store. For display only: the newest changes may be
-    /// missing ([`Store::log_unread`]).
+    /// Opens an existing store for reading, without changing it, and waits for other processes for
+    /// at most `wait`. Returns `None` if this user has no such store. For display only: the newest
+    /// changes may be missing ([`Store::log_unread`]).
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Version`]; [`Error::Busy`] if another process kept it locked.
@@ -127,8 +127,8 @@ impl Store {
         }))
     }
 
-    /// Whether the newest changes could not be read. Bundles may have been revoked, replaced or removed
-    /// since, so the store is for display only.
+    /// Whether the newest changes could not be read. Bundles may have been revoked, replaced or
+    /// removed since, so the store is for display only.
     pub fn log_unread(&self) -> bool {
         self.log_unread
     }
@@ -157,8 +157,8 @@ impl Store {
         self.state.read(InstalledBundle::all)
     }
 
-    /// The installed bundles, by id, each with its surface. For display only: no bundle is read or verified
-    /// here.
+    /// The installed bundles, by id, each with its surface. For display only: no bundle is read or
+    /// verified here.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -169,8 +169,8 @@ impl Store {
         })
     }
 
-    /// The installed bundles with these ids, and the held updates, each with its surface. For display only, like
-    /// [`Store::catalogue`].
+    /// The installed bundles with these ids, and the held updates, each with its surface. For
+    /// display only, like [`Store::catalogue`].
     ///
     /// # Errors
     /// When the state can't be read.
@@ -199,8 +199,8 @@ impl Store {
         self.state.read(search::all_tools)
     }
 
-    /// The publisher and `id@major` of all installed tools, in order of installation. A tool keeps its
-    /// position when its bundle is updated.
+    /// The publisher and `id@major` of all installed tools, in order of installation. A tool keeps
+    /// its position when its bundle is updated.
     ///
     /// # Errors
     /// When the state can't be read.

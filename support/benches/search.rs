@@ -1,5 +1,5 @@
-//! Searches a catalogue of 10,000 tools. A model waits for the result, so the goal is less than 10 ms
-//! for any query.
+//! Searches a catalogue of 10,000 tools. A model waits for the result, so the goal is less than 10
+//! ms for any query.
 
 use std::hint::black_box;
 

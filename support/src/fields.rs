@@ -1,6 +1,6 @@
 //! Fields of documents that people write: each value has its place, and each key is read once. This
-//! module is independent of documents, codes and wording: it returns a problem as a [`FieldProblem`],
-//! and the reader of a document puts it into words.
+//! module is independent of documents, codes and wording: it returns a problem as a
+//! [`FieldProblem`], and the reader of a document puts it into words.
 //!
 //! * [`Position`]: line and column of a byte offset;
 //! * [`Node`]: a value with places; [`parse_toml`] makes it from TOML, other readers from other
@@ -65,7 +65,8 @@ impl Spelling {
 /// A value with the name that messages give it.
 #[derive(Clone, Debug)]
 pub struct Field<'n, P> {
-    /// Its name: a dotted path, unless it was [named](Field::named) otherwise; empty for a whole document.
+    /// Its name: a dotted path, unless it was [named](Field::named) otherwise; empty for a whole
+    /// document.
     pub name: String,
     /// The place of its key, or of the value if it has no key.
     pub key_at: P,

@@ -42,8 +42,8 @@ use zeroize::Zeroizing;
 pub use edited::EditedFile;
 pub use protection::{Error, Problem, Protection};
 
-/// Whether a symbolic link as the last part of a path is followed. Links in the parts above are always
-/// followed: a user who may write to those folders could replace them as well.
+/// Whether a symbolic link as the last part of a path is followed. Links in the parts above are
+/// always followed: a user who may write to those folders could replace them as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
     /// The link is an error.
@@ -80,12 +80,12 @@ fn opened(path: &Path, links: Links) -> Result<File, Error> {
         Links::Follow => path.metadata(),
         Links::Refuse => path.symlink_metadata(),
     };
-    // Checked before opening, since opening a device may have effects. A link is detected when it is
-    // opened.
+    // Checked before opening, since opening a device may have effects. A link is detected when it
+    // is opened.
     let looked = looked.map_err(|error| Error::io(path, "read", error))?;
     regular(looked.is_file() || looked.is_symlink())?;
-    // The file may have been replaced since. Without these flags, a pipe would wait for a writer, and a
-    // terminal would become this process's terminal.
+    // The file may have been replaced since. Without these flags, a pipe would wait for a writer,
+    // and a terminal would become this process's terminal.
     let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     if links == Links::Refuse {
         flags |= OFlags::NOFOLLOW;
@@ -124,9 +124,9 @@ pub fn read(file: File, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
     Ok(std::mem::take(&mut *bytes))
 }
 
-/// Writes these parts, one after the other, to a file that must not exist yet, and waits for the disk.
-/// If writing fails, the file is removed. A concurrent reader, or a reader after a crash, may find an
-/// incomplete file.
+/// Writes these parts, one after the other, to a file that must not exist yet, and waits for the
+/// disk. If writing fails, the file is removed. A concurrent reader, or a reader after a crash, may
+/// find an incomplete file.
 ///
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] for any existing entry, including a link; the error of the operating system.
@@ -134,8 +134,8 @@ pub fn write_new(path: &Path, parts: &[&[u8]], mode: u32) -> io::Result<()> {
     write_new_at(CWD, path, parts, mode, |_| Ok(()))
 }
 
-/// As [`write_new`], in an open folder. `prepare` sets further properties of the file before its bytes
-/// are written.
+/// As [`write_new`], in an open folder. `prepare` sets further properties of the file before its
+/// bytes are written.
 ///
 /// # Errors
 /// The errors of [`write_new`], and of `prepare`.
@@ -160,7 +160,8 @@ pub fn write_new_at(
     })
 }
 
-/// Writes a file that must not exist yet, completely or not at all. Of two concurrent writers, one succeeds.
+/// Writes a file that must not exist yet, completely or not at all. Of two concurrent writers, one
+/// succeeds.
 ///
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] for any existing entry, including a link; the error of the operating system.
@@ -177,8 +178,8 @@ pub fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     moved.and(removed)
 }
 
-/// Writes a file in place of any existing entry, including a link. A reader finds either the old or the
-/// new file. The mode, owner and further names of an old file are not kept.
+/// Writes a file in place of any existing entry, including a link. A reader finds either the old or
+/// the new file. The mode, owner and further names of an old file are not kept.
 ///
 /// # Errors
 /// The error of the operating system. The old file then stays unchanged.
@@ -196,8 +197,8 @@ fn temporary(path: &Path) -> io::Result<PathBuf> {
     Ok(path.with_file_name(temporary_name()?))
 }
 
-/// A name for a file that will be renamed. It is random: a killed process may have left a file behind,
-/// and in a container the next process has the same process id.
+/// A name for a file that will be renamed. It is random: a killed process may have left a file
+/// behind, and in a container the next process has the same process id.
 pub fn temporary_name() -> io::Result<String> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -261,8 +262,8 @@ impl From<Folder> for OwnedFd {
 /// Creates an empty file (0600) and its folder (0700) if they are missing, and checks the owner and
 /// the mode of both. Returns the file's path, absolute and without links.
 ///
-/// An existing file is checked but never opened, since closing any descriptor of a file drops all POSIX
-/// locks that the process holds on it, such as the locks of SQLite's other connections.
+/// An existing file is checked but never opened, since closing any descriptor of a file drops all
+/// POSIX locks that the process holds on it, such as the locks of SQLite's other connections.
 ///
 /// # Errors
 /// [`Problem::NoName`], [`Problem::NotAFile`] also for a link; as [`Folder::make`].
@@ -317,8 +318,8 @@ pub enum Lock {
     Exclusive,
 }
 
-/// Locks an open file or folder until it is closed. Waits for other locks for at most `timeout`. The
-/// lock belongs to the open file, so threads that each open the same file have separate locks.
+/// Locks an open file or folder until it is closed. Waits for other locks for at most `timeout`.
+/// The lock belongs to the open file, so threads that each open the same file have separate locks.
 ///
 /// # Errors
 /// [`io::ErrorKind::WouldBlock`] at the timeout; the error of the operating system.

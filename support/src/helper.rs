@@ -1,6 +1,7 @@
-//! Helper processes: a program starts a helper, which is confined to one task, and communicates with it
-//! over a socket, the helper's standard input. This module starts and ends helpers and defines the
-//! outer form of [frames]. The program that starts a helper defines the contents of the frames.
+//! Helper processes: a program starts a helper, which is confined to one task, and communicates
+//! with it over a socket, the helper's standard input. This module starts and ends helpers and
+//! defines the outer form of [frames]. The program that starts a helper defines the contents of the
+//! frames.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -30,8 +31,8 @@ use rustix::process::{Resource, Rlimit};
 /// How long a helper may take to end after its host closed the connection.
 pub const ENDING: Duration = Duration::from_secs(5);
 
-/// Starts a helper with its socket. The helper has no environment, no standard output, and the given
-/// standard error.
+/// Starts a helper with its socket. The helper has no environment, no standard output, and the
+/// given standard error.
 ///
 /// # Errors
 /// If the socket can't be made, or the program can't be started.
@@ -40,8 +41,8 @@ pub fn start(
     arguments: &[OsString],
     stderr: Stdio,
 ) -> io::Result<(Child, UnixStream)> {
-    // Without this call, files that this process inherited would stay open in the helper. If it fails, the
-    // kernel is also too old for confinement.
+    // Without this call, files that this process inherited would stay open in the helper. If it
+    // fails, the kernel is also too old for confinement.
     let _ = close_on_exec();
     let (socket, theirs) = UnixStream::pair()?;
     let child = Command::new(program)
@@ -51,8 +52,8 @@ pub fn start(
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null())
         .stderr(stderr)
-        // In a separate process group, so that Ctrl-C does not end the helper before this process: the helper
-        // cleans up after it.
+        // In a separate process group, so that Ctrl-C does not end the helper before this process:
+        // the helper cleans up after it.
         .process_group(0)
         .spawn()?;
     Ok((child, socket))
@@ -73,9 +74,10 @@ pub fn end(child: &mut Child, socket: &UnixStream) {
     let _ = child.try_wait();
 }
 
-/// The connection of a helper to the process that started it: its standard input. It is a `File`, since
-/// a worker's filter allows only reading and writing, not receiving and sending. After this call, the
-/// helper writes no core dump, and reaching the limit on the size of files does not end it.
+/// The connection of a helper to the process that started it: its standard input. It is a `File`,
+/// since a worker's filter allows only reading and writing, not receiving and sending. After this
+/// call, the helper writes no core dump, and reaching the limit on the size of files does not end
+/// it.
 ///
 /// # Errors
 /// If standard input is not a socket, or the system refuses a setting.
@@ -95,8 +97,8 @@ pub fn connection() -> io::Result<File> {
     }
 }
 
-/// Locks a value and ignores poisoning. It is for values that no thread leaves half changed, even if it
-/// panics.
+/// Locks a value and ignores poisoning. It is for values that no thread leaves half changed, even
+/// if it panics.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

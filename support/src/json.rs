@@ -1,5 +1,5 @@
-//! Writes JSON faster than `serde_json` alone, which calls a function that copies memory for each part
-//! of the text, even for a single byte.
+//! Writes JSON faster than `serde_json` alone, which calls a function that copies memory for each
+//! part of the text, even for a single byte.
 
 use std::io;
 

@@ -45,8 +45,8 @@ macro_rules! words {
     };
 }
 
-/// Implements a `Debug` form that shows only the type's name, for types with inputs, secrets or much
-/// state.
+/// Implements a `Debug` form that shows only the type's name, for types with inputs, secrets or
+/// much state.
 #[macro_export]
 macro_rules! opaque {
     ($($type:ident),*) => {

@@ -1,7 +1,7 @@
 //! Errors for programs and for people. [`codes!`] declares a crate's stable codes, each with its
-//! meaning and advice; the book's pages are generated from these tables. A [`Report`] has the code of a
-//! refusal, its place, the expected and the found value, and a hint. Errors with fields are enums that
-//! the same macro declares.
+//! meaning and advice; the book's pages are generated from these tables. A [`Report`] has the code
+//! of a refusal, its place, the expected and the found value, and a hint. Errors with fields are
+//! enums that the same macro declares.
 
 mod codes;
 
@@ -49,8 +49,8 @@ impl<C: Kind> Report<C> {
         }))
     }
 
-    /// Sets the place: a file, `file:line:column`, the name of a key, an address without its query. An earlier place
-    /// stays.
+    /// Sets the place: a file, `file:line:column`, the name of a key, an address without its query.
+    /// An earlier place stays.
     #[must_use]
     pub fn at(mut self, place: impl Into<String>) -> Self {
         self.0.place.get_or_insert_with(|| place.into());
@@ -78,8 +78,8 @@ impl<C: Kind> Report<C> {
         self
     }
 
-    /// Adds the error of the layer below: its text becomes the found value, and the error becomes the
-    /// source. Not for errors that quote hostile text, such as a parser's.
+    /// Adds the error of the layer below: its text becomes the found value, and the error becomes
+    /// the source. Not for errors that quote hostile text, such as a parser's.
     #[must_use]
     pub fn caused_by(mut self, error: impl Error + Send + Sync + 'static) -> Self {
         self.0.found = Some(error.to_string());

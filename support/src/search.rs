@@ -1,5 +1,5 @@
-//! Finds tools by a few words. The same index serves for the tools that a server offers, for installed
-//! tools, and for the tools in a channel.
+//! Finds tools by a few words. The same index serves for the tools that a server offers, for
+//! installed tools, and for the tools in a channel.
 //!
 //! ```
 //! use toolward_support::search::{SearchDocument, SearchIndex};
@@ -128,8 +128,8 @@ impl SearchIndex {
             .filter_map(|number| usize::try_from(*number).ok())
     }
 
-    /// All matching tools for which `among` returns true, the best first. Equal matches stay in their
-    /// order.
+    /// All matching tools for which `among` returns true, the best first. Equal matches stay in
+    /// their order.
     pub fn search_among(&self, query: &str, among: impl Fn(usize) -> bool) -> Vec<SearchHit> {
         let query = query.trim();
         let query = match query.char_indices().nth(MAX_QUERY_CHARS) {
@@ -272,8 +272,8 @@ fn weights(document: &SearchDocument<'_>) -> BTreeMap<String, f32> {
     weights
 }
 
-/// How many characters a query's word must have to match with a slip. In a shorter word, a slip often
-/// gives another word.
+/// How many characters a query's word must have to match with a slip. In a shorter word, a slip
+/// often gives another word.
 const MIN_TYPO_CHARS: usize = 5;
 /// Bytes of the largest character.
 const MAX_CHAR_BYTES: usize = 4;
@@ -289,9 +289,9 @@ fn is_slip(known: &str, word: &str) -> bool {
 /// How many characters a word may have. Longer words are ignored.
 const MAX_WORD_CHARS: usize = 40;
 
-/// The words of a text in their order, in lower case and without English endings such as the plural.
-/// Names are split at `.`, `_`, `-` and between a lower-case and a capital letter. A run of characters
-/// of a script without spaces gives its first character and each pair of neighbours.
+/// The words of a text in their order, in lower case and without English endings such as the
+/// plural. Names are split at `.`, `_`, `-` and between a lower-case and a capital letter. A run of
+/// characters of a script without spaces gives its first character and each pair of neighbours.
 fn words(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut word = String::new();
@@ -330,8 +330,8 @@ fn is_spaceless(character: char) -> bool {
         | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3134f}')
 }
 
-/// Removes the most common endings if enough of the word is left. The result is wrong for some words,
-/// but in the same way in queries and tools.
+/// Removes the most common endings if enough of the word is left. The result is wrong for some
+/// words, but in the same way in queries and tools.
 fn stem(word: &str) -> &str {
     let plural = word.strip_suffix('s');
     let word = match plural {

@@ -1,6 +1,6 @@
 //! The common parts of all SQLite files of Toolward: a private place, a schema that identifies the
-//! file's owner and version, write-ahead logging, and settings that keep anything in a file from being
-//! executed.
+//! file's owner and version, write-ahead logging, and settings that keep anything in a file from
+//! being executed.
 //!
 //! A crate with such a file declares its tables ([`FileSchema`]), opens connections ([`open`]), and
 //! creates or checks the tables ([`FileSchema::prepare`]). If the disk can't be written,
@@ -53,14 +53,14 @@ pub enum OpenMode {
     Write,
 }
 
-/// Opens an existing file, whose path must come from [`crate::files::private_file`]. The connection is
-/// [hardened](harden). It has the default busy timeout of `rusqlite`, 5 seconds.
+/// Opens an existing file, whose path must come from [`crate::files::private_file`]. The connection
+/// is [hardened](harden). It has the default busy timeout of `rusqlite`, 5 seconds.
 ///
 /// # Errors
 /// The error from SQLite.
 pub fn open(path: &Path, access: OpenMode) -> Result<Connection, Error> {
-    // The path is absolute and without links. So `NOFOLLOW` refuses a link that replaced a part of it, and
-    // SQLite can't read it as a URI.
+    // The path is absolute and without links. So `NOFOLLOW` refuses a link that replaced a part of
+    // it, and SQLite can't read it as a URI.
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
         | match access {
@@ -72,8 +72,8 @@ pub fn open(path: &Path, access: OpenMode) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// Applies the settings of every connection. No one else can write the file; nevertheless, nothing in
-/// it may be executed, and nothing outside it may be written.
+/// Applies the settings of every connection. No one else can write the file; nevertheless, nothing
+/// in it may be executed, and nothing outside it may be written.
 ///
 /// # Errors
 /// The error from SQLite.
@@ -95,8 +95,8 @@ pub fn harden(connection: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sets whether each commit waits until it is on the disk. If not, the write-ahead log stays consistent
-/// and loses nothing when a process dies, but a power cut may lose the last commits.
+/// Sets whether each commit waits until it is on the disk. If not, the write-ahead log stays
+/// consistent and loses nothing when a process dies, but a power cut may lose the last commits.
 ///
 /// # Errors
 /// The error from SQLite.
@@ -105,8 +105,8 @@ pub fn wait_for_disk(connection: &Connection, wait: bool) -> Result<(), Error> {
     Ok(connection.pragma_update(None, "synchronous", level)?)
 }
 
-/// Enables write-ahead logging. SQLite does not call the busy handler for this, so the function retries
-/// until `deadline`.
+/// Enables write-ahead logging. SQLite does not call the busy handler for this, so the function
+/// retries until `deadline`.
 fn write_ahead(connection: &Connection, deadline: Instant) -> Result<(), Error> {
     loop {
         let mode = connection
@@ -133,12 +133,13 @@ fn write_ahead(connection: &Connection, deadline: Instant) -> Result<(), Error> 
     }
 }
 
-/// Empties the write-ahead log of `path` if it is longer than `limit` bytes. SQLite does so when the
-/// last connection is closed. But if processes are killed, as clients do with servers, no connection is
-/// ever closed, and every process that opens the file reads the whole log.
+/// Empties the write-ahead log of `path` if it is longer than `limit` bytes. SQLite does so when
+/// the last connection is closed. But if processes are killed, as clients do with servers, no
+/// connection is ever closed, and every process that opens the file reads the whole log.
 ///
-/// The function does not wait for other connections. If it fails, for example on a full or read-only
-/// disk, the next process can try. Afterwards the connection has the given `busy_timeout`.
+/// The function does not wait for other connections. If it fails, for example on a full or
+/// read-only disk, the next process can try. Afterwards the connection has the given
+/// `busy_timeout`.
 ///
 /// # Errors
 /// The error from SQLite.
@@ -156,8 +157,8 @@ pub fn shorten_log(
     Ok(connection.busy_timeout(busy_timeout)?)
 }
 
-/// The path of a file that SQLite has next to `path`: `-wal`, the write-ahead log, or `-shm`, its index
-/// while the database is open.
+/// The path of a file that SQLite has next to `path`: `-wal`, the write-ahead log, or `-shm`, its
+/// index while the database is open.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut file = path.as_os_str().to_owned();
     file.push(ending);
@@ -167,8 +168,8 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 /// `SQLITE_IOERR_SHMSIZE`.
 const INDEX_SIZE: i32 = 10 | (19 << 8);
 
-/// The error for a file that could not be opened, or a statement that failed. Each crate converts it to
-/// its own error.
+/// The error for a file that could not be opened, or a statement that failed. Each crate converts
+/// it to its own error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or folder is not private to its user.
@@ -244,7 +245,8 @@ impl From<rusqlite::Error> for Error {
             {
                 Self::Full
             }
-            // All crates that write a file satisfy its constraints, so a violation means that the file is damaged.
+            // All crates that write a file satisfy its constraints, so a violation means that the
+            // file is damaged.
             Some(
                 ErrorCode::DatabaseCorrupt
                 | ErrorCode::NotADatabase

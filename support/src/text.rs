@@ -4,12 +4,12 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
-/// How many combining marks a character may have. Living scripts need up to five; thousands would cover
-/// the lines above.
+/// How many combining marks a character may have. Living scripts need up to five; thousands would
+/// cover the lines above.
 const MAX_MARKS: usize = 8;
 
-/// Whether a character may mislead a person who reads the text: it is invisible, or changes the look of
-/// its neighbours. Signed text may not contain such characters, except line feeds.
+/// Whether a character may mislead a person who reads the text: it is invisible, or changes the
+/// look of its neighbours. Signed text may not contain such characters, except line feeds.
 pub fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -52,18 +52,19 @@ pub fn visible(text: &str, limit: usize) -> String {
 
 /// Shows `text` in one line, at most `limit` characters.
 ///
-/// All characters that move the cursor, hide text or change how it reads are replaced by `\u{…}` (or
-/// `\n`, `\r`, `\t`, `\e`): control characters, line and paragraph separators, bidirectional and other
-/// formatting characters, tag characters, variation selectors (except one for text or emoji style after
-/// a symbol), combining marks from the ninth on one character, and private-use characters.
+/// All characters that move the cursor, hide text or change how it reads are replaced by `\u{…}`
+/// (or `\n`, `\r`, `\t`, `\e`): control characters, line and paragraph separators, bidirectional
+/// and other formatting characters, tag characters, variation selectors (except one for text or
+/// emoji style after a symbol), combining marks from the ninth on one character, and private-use
+/// characters.
 pub fn visible_line(text: &str, limit: usize) -> String {
     show(text, limit, false)
 }
 
 /// Converts JSON text to a form of the same value that is safe to show: the characters that
-/// [`visible_line`] replaces become `\uXXXX`, except line feeds. `json` must have no tabs or carriage
-/// returns between its tokens. The other characters are only in JSON strings, in which the escape means
-/// the character.
+/// [`visible_line`] replaces become `\uXXXX`, except line feeds. `json` must have no tabs or
+/// carriage returns between its tokens. The other characters are only in JSON strings, in which the
+/// escape means the character.
 pub fn visible_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut units = [0u16; 2];
@@ -80,8 +81,9 @@ pub fn visible_json(json: &str) -> String {
     out
 }
 
-/// Shows `text` in one line between quotation marks, at most `limit` characters, as [`visible_line`]
-/// does. Quotation marks and backslashes are escaped, so that the text can't fake its end.
+/// Shows `text` in one line between quotation marks, at most `limit` characters, as
+/// [`visible_line`] does. Quotation marks and backslashes are escaped, so that the text can't fake
+/// its end.
 pub fn quoted(text: &str, limit: usize) -> String {
     let mut out = String::from("\"");
     let mut cluster = Cluster::default();
@@ -100,8 +102,8 @@ pub fn quoted(text: &str, limit: usize) -> String {
     out
 }
 
-/// Whether a text is certainly shown unchanged, as nearly all texts are. Avoids a copy for callers that
-/// own the text.
+/// Whether a text is certainly shown unchanged, as nearly all texts are. Avoids a copy for callers
+/// that own the text.
 pub fn is_plain(text: &str, limit: usize) -> bool {
     // Without an early exit, the compiler can compare many bytes at a time.
     let plain = |all, byte| all & matches!(byte, b' '..=b'~');
@@ -138,8 +140,8 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Whether the next character must be escaped: it is hidden, has too many marks, or is an unusual
-    /// variation selector.
+    /// Whether the next character must be escaped: it is hidden, has too many marks, or is an
+    /// unusual variation selector.
     fn hides(&mut self, character: char) -> bool {
         if is_hidden(character) {
             return true;
@@ -156,8 +158,8 @@ impl Cluster {
         self.marks > MAX_MARKS || selects && !(self.marks == 1 && self.has_variants(character))
     }
 
-    /// Whether this variation selector may follow the base: only the selectors for text and emoji style are
-    /// allowed, and only after symbols.
+    /// Whether this variation selector may follow the base: only the selectors for text and emoji
+    /// style are allowed, and only after symbols.
     fn has_variants(&self, selector: char) -> bool {
         let symbol = self.base.is_some_and(|base| {
             matches!(base, '#' | '*' | '0'..='9' | '\u{a9}' | '\u{ae}')

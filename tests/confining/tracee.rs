@@ -10,8 +10,8 @@ use super::ptrace::{self, Event, Registers, Thread};
 /// How long a call may take before it counts as waiting.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a call may sleep before it counts as waiting. A call that waits for a processor does not
-/// sleep.
+/// How long a call may sleep before it counts as waiting. A call that waits for a processor does
+/// not sleep.
 const SLEEP: Duration = Duration::from_millis(100);
 
 /// How long a process may take to stop.

@@ -27,8 +27,9 @@ pub(crate) fn target() -> Outcome<PathBuf> {
     }
 }
 
-/// The cargo that runs this, without the variables of this package: build scripts that read variables with these names
-/// would run again, and all that depends on them would be compiled again.
+/// The cargo that runs this, without the variables of this package: build scripts that read
+/// variables with these names would run again, and all that depends on them would be compiled
+/// again.
 pub(crate) fn cargo() -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);

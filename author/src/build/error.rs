@@ -64,7 +64,8 @@ codes! {
 }
 
 codes! {
-    /// Why Cargo or a tool failed, as far as its output shows. The first of several counts, by [`Ord`].
+    /// Why Cargo or a tool failed, as far as its output shows. The first of several counts, by
+    /// [`Ord`].
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum BuildReason: Error {
         TargetMissing = "guest-target-missing", "its compiler lacks the target `wasm32-wasip2`" => format!(

@@ -1,5 +1,5 @@
-//! The functions that a component exports, with the types of their parameters and results. Resources,
-//! streams, futures and async are not supported, since each call gets a new instance.
+//! The functions that a component exports, with the types of their parameters and results.
+//! Resources, streams, futures and async are not supported, since each call gets a new instance.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -136,8 +136,8 @@ pub struct Functions {
     pub offered: BTreeMap<String, Function>,
     /// The functions that can't, each with the reason.
     pub withheld: BTreeMap<String, WithheldFunction>,
-    /// How many further functions can't be called and are not in `withheld`, because their names are too
-    /// long or `withheld` is full.
+    /// How many further functions can't be called and are not in `withheld`, because their names
+    /// are too long or `withheld` is full.
     pub uncounted: usize,
 }
 

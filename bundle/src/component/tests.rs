@@ -46,8 +46,8 @@ fn so_many_core_instances_are_taken_and_one_more_is_refused_with_the_number() {
 
 #[test]
 fn each_component_counts_as_often_as_it_is_instantiated() {
-    // A component with many core instances that is instantiated once, and a small one that is instantiated
-    // often.
+    // A component with many core instances that is instantiated once, and a small one that is
+    // instantiated often.
     let nested = |small: usize| {
         let many = "(core instance (instantiate $m))".repeat(100);
         let made = "(instance (instantiate $small))".repeat(small);

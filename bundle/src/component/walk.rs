@@ -14,9 +14,9 @@ use super::{
     Surface, SurfaceError, too_complex, truncated,
 };
 
-/// How many instances, of components and core modules together, a component may make. An engine lays
-/// out all of them when it compiles the component. Six nested levels that each instantiate the next a
-/// hundred times would request 10^12 instances in two kilobytes.
+/// How many instances, of components and core modules together, a component may make. An engine
+/// lays out all of them when it compiles the component. Six nested levels that each instantiate the
+/// next a hundred times would request 10^12 instances in two kilobytes.
 const MAX_INSTANCES: usize = 256;
 
 /// How many bytes each instance takes besides its context.
@@ -264,7 +264,8 @@ impl Level {
 }
 
 /// Counts the instances of a component while it is read from start to end. A component is always
-/// defined before its instantiation, in the same enclosing component, so its count is known by then.
+/// defined before its instantiation, in the same enclosing component, so its count is known by
+/// then.
 #[derive(Debug, Default)]
 struct Instantiations {
     here: Level,
@@ -298,7 +299,8 @@ impl Instantiations {
         made.bytes = made.bytes.saturating_add(bytes);
     }
 
-    /// Counts an instance of the component with this index. The engine refuses an index that doesn't exist.
+    /// Counts an instance of the component with this index. The engine refuses an index that
+    /// doesn't exist.
     fn component(&mut self, index: u32) {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         let inner = self.here.known.get(index).copied().unwrap_or_default();
@@ -324,9 +326,9 @@ impl Instantiations {
     }
 }
 
-/// Estimates the bytes of the context of one instance of the core module, from the counts at the start
-/// of each section. The estimate is deliberately high. For a module that can't be read it is the
-/// maximum; the engine refuses the module later.
+/// Estimates the bytes of the context of one instance of the core module, from the counts at the
+/// start of each section. The estimate is deliberately high. For a module that can't be read it is
+/// the maximum; the engine refuses the module later.
 pub(super) fn instance_bytes(module: &[u8]) -> u64 {
     count(module).unwrap_or(MAX_INSTANCE_BYTES)
 }

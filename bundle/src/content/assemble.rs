@@ -1,4 +1,5 @@
-//! Assembles the contents of a bundle from its files, and checks that its publisher may publish every id in it.
+//! Assembles the contents of a bundle from its files, and checks that its publisher may publish
+//! every id in it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,8 +42,8 @@ impl Content {
             others: Some(libraries),
         };
         let (documents, mut diagnostics) = rules::read_in(&files, surroundings);
-        // `pack` wrote the signed tools.json without libraries, so it is compared with documents read without
-        // them.
+        // `pack` wrote the signed tools.json without libraries, so it is compared with documents
+        // read without them.
         let takes_actions = documents.tools.iter().any(|tool| takes_action(&tool.value));
         let written = takes_actions.then(|| {
             let surroundings = Surroundings::of_author(owner, &manifest.id);

@@ -1,5 +1,5 @@
-//! `bundle.toml`, the author's description of a bundle. `pack` makes the manifest from it, which the
-//! publisher signs.
+//! `bundle.toml`, the author's description of a bundle. `pack` makes the manifest from it, which
+//! the publisher signs.
 
 mod build_entry;
 
@@ -34,8 +34,8 @@ pub struct BundleToml {
     pub sequence: u64,
     /// The publisher that will sign. Keys decide about trust, not this name.
     pub publisher: String,
-    /// When the bundle was made: RFC 3339 in UTC, as text or as a TOML date. If it is missing, `pack` uses
-    /// the time in [`PackOptions`](super::PackOptions).
+    /// When the bundle was made: RFC 3339 in UTC, as text or as a TOML date. If it is missing,
+    /// `pack` uses the time in [`PackOptions`](super::PackOptions).
     pub created: Option<Timestamp>,
     /// When the bundle stops being valid, in the same forms as `created`.
     pub expires: Option<Timestamp>,
@@ -185,8 +185,8 @@ impl Reader<'_> {
         self.checked(value, read, hint)
     }
 
-    /// Reads a time from text or from a TOML date. A date without a time means the start of that day in
-    /// UTC.
+    /// Reads a time from text or from a TOML date. A date without a time means the start of that
+    /// day in UTC.
     fn time(&mut self, key: &str, value: Option<&Spanned<toml::Value>>) -> Option<Timestamp> {
         let value = value?;
         let text = match value.get_ref() {

@@ -1,4 +1,5 @@
-//! The targets of references in contracts and `tools.json`: schemas of the same bundle, and actions.
+//! The targets of references in contracts and `tools.json`: schemas of the same bundle, and
+//! actions.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -63,8 +64,8 @@ impl<'a> BundleScope<'a> {
         left.map_or(0, |_| MAX_HINTED)
     }
 
-    /// Finds the action that a reference means, first in the contract's own bundle and then in libraries.
-    /// Also returns the publisher of the library if the action is in another bundle.
+    /// Finds the action that a reference means, first in the contract's own bundle and then in
+    /// libraries. Also returns the publisher of the library if the action is in another bundle.
     fn look_up(&self, reference: &Reference) -> Option<(&Arc<Action>, Option<&str>)> {
         let found = match reference {
             // A path always stays in the contract's bundle.

@@ -184,8 +184,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Records the problem of one file or folder if unreadable ones are skipped. The limits for all files
-    /// apply in any case.
+    /// Records the problem of one file or folder if unreadable ones are skipped. The limits for all
+    /// files apply in any case.
     pub(super) fn tolerate(&mut self, read: Result<(), FilesError>) -> Result<(), FilesError> {
         match read {
             Err(error) if self.tolerant && !matches!(error, FilesError::TooMuch { .. }) => {

@@ -42,7 +42,8 @@ pub struct ToolView {
     pub fires_events: Vec<String>,
     /// Its cost class: `trivial`, `metered` or `expensive`.
     pub cost_class: CostClass,
-    /// The budget that a version 1 tools.json gives it: `tokens`, `usd`. No call is counted against it.
+    /// The budget that a version 1 tools.json gives it: `tokens`, `usd`. No call is counted against
+    /// it.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub budget: Map<String, Value>,
 }
@@ -119,7 +120,8 @@ pub struct ActionView {
     /// The events that it names. This host fires none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fires_events: Vec<String>,
-    /// The implementations that its author lists, by kind and reference. The references are never followed.
+    /// The implementations that its author lists, by kind and reference. The references are never
+    /// followed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub implementations: Vec<(String, String)>,
 }
@@ -181,8 +183,8 @@ pub struct DriverView {
     /// are below the entry's contract.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Value>,
-    /// Its component, if it can be read. [`Inspection::problems`](super::Inspection::problems) shows
-    /// whether a host accepts it.
+    /// Its component, if it can be read. [`Inspection::problems`](super::Inspection::problems)
+    /// shows whether a host accepts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub component: Option<ComponentView>,
 }

@@ -19,10 +19,11 @@ const MAX_NAMES: usize = 256;
 
 /// The actions of verified bundles, with the trust store that verified them.
 ///
-/// * `@owner/library/action` refers to a bundle of the publisher that the trust store calls `owner`.
-/// * An id means an action of the publisher with the longest prefix that covers it. Actions of other
-///   publishers with that id do not count. If two publishers hold the longest prefix, the id means no
-///   action.
+/// * `@owner/library/action` refers to a bundle of the publisher that the trust store calls
+///   `owner`.
+/// * An id means an action of the publisher with the longest prefix that covers it. Actions of
+///   other publishers with that id do not count. If two publishers hold the longest prefix, the id
+///   means no action.
 /// * A reference that matches two actions means no action.
 #[derive(Debug, Default)]
 pub struct Shelf {
@@ -44,8 +45,8 @@ struct ActionEntry {
     decides: bool,
 }
 
-/// The readable actions of a bundle that its publisher may publish. For all others, reading the bundle
-/// gives an error.
+/// The readable actions of a bundle that its publisher may publish. For all others, reading the
+/// bundle gives an error.
 fn actions(bundle: &Bundle) -> Vec<ActionEntry> {
     let documents = bundle.files.iter();
     let documents = documents.filter(|(path, _)| role_of(path.as_str()) == FileRole::Action);
@@ -167,8 +168,8 @@ impl Reading {
         self.open.is_some()
     }
 
-    /// Finishes bundles that may take actions from each other, in their order. Actions don't depend on actions, so
-    /// bundles may refer to each other in a circle.
+    /// Finishes bundles that may take actions from each other, in their order. Actions don't depend
+    /// on actions, so bundles may refer to each other in a circle.
     pub fn finish(readings: Vec<Self>, trust: &TrustStore) -> Vec<Result<Content, ContentError>> {
         let (volumes, read): (Vec<_>, Vec<_>) = readings
             .into_iter()

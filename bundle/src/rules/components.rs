@@ -1,5 +1,6 @@
-//! Checks the component of a driver: it exists, exports known worlds, imports only declared interfaces,
-//! and has the functions that implement contracts of a world other than the driver world.
+//! Checks the component of a driver: it exists, exports known worlds, imports only declared
+//! interfaces, and has the functions that implement contracts of a world other than the driver
+//! world.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,8 +24,8 @@ use crate::files::Files;
 use crate::locate::key_position;
 use crate::text::list;
 
-/// Checks the component of one driver. Returns `None` for a driver of another kind; the error is the
-/// first problem.
+/// Checks the component of one driver. Returns `None` for a driver of another kind; the error is
+/// the first problem.
 pub(crate) fn component(
     driver: &Located<Driver>,
     documents: &Documents,
@@ -38,8 +39,8 @@ pub(crate) fn component(
     Ok(component)
 }
 
-/// Reads the component of one driver, if it has one. If a `manifest` is given, the files must match it,
-/// and the digest is taken from it.
+/// Reads the component of one driver, if it has one. If a `manifest` is given, the files must match
+/// it, and the digest is taken from it.
 pub(crate) fn readable(
     driver: &Located<Driver>,
     files: &Files,
@@ -78,8 +79,8 @@ pub(crate) fn readable(
     }))
 }
 
-/// Checks that a host accepts the component of a driver: its worlds, its imports and their declarations. Returns the
-/// functions that are called in the world `wit`.
+/// Checks that a host accepts the component of a driver: its worlds, its imports and their
+/// declarations. Returns the functions that are called in the world `wit`.
 pub(crate) fn usable(
     component: &Component,
     driver: &Located<Driver>,

@@ -29,10 +29,11 @@ pub struct SurfaceDifference {
 pub struct SurfaceChange {
     /// `bundle`, `tool`, `driver`, `action`, `prompt` or `resource`.
     pub kind: &'static str,
-    /// The owner of the field: the tool's id and major version, the driver's id, the path of a file; empty for the
-    /// bundle.
+    /// The owner of the field: the tool's id and major version, the driver's id, the path of a
+    /// file; empty for the bundle.
     pub id: String,
-    /// The keys from the outside in, such as `inputs`, `properties`, `name`; empty if all of it is new or gone.
+    /// The keys from the outside in, such as `inputs`, `properties`, `name`; empty if all of it is
+    /// new or gone.
     pub field: Vec<String>,
     /// The earlier value, if any.
     pub from: Option<Value>,

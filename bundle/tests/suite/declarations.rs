@@ -11,7 +11,8 @@ const HANDLER: &str = "toolward:driver/handler@0.1.0";
 const HTTP: &str = "wasi:http/outgoing-handler@0.2.3";
 const KEYVALUE: &str = "wasi:keyvalue/store@0.2.0-draft";
 
-/// A bundle whose contract and driver also have these fields, and whose component has these imports.
+/// A bundle whose contract and driver also have these fields, and whose component has these
+/// imports.
 fn bundle(tool: &str, driver: &str, imports: &[&str]) -> Demo {
     let demo = Demo::new();
     let with = |text: &str, fields: &str, before: &str| {

@@ -10,8 +10,8 @@ fn every_seed_keeps_the_law_of_its_target() {
     match replay() {
         Ok(counts) => {
             for (name, accepted, count) in counts {
-                // Some seeds must be accepted, or the law is never checked; and some must be refused, or refusals are
-                // never checked.
+                // Some seeds must be accepted, or the law is never checked; and some must be
+                // refused, or refusals are never checked.
                 assert!(
                     (1..count).contains(&accepted),
                     "{name} takes {accepted} of {count}"

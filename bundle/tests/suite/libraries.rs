@@ -257,7 +257,8 @@ fn an_id_that_two_libraries_answer_to_means_neither() {
         ("verbs", "prefixes = [\"verbs\"]\nactions = [\"words\"]"),
         ("nouns", "prefixes = [\"nouns\"]\nactions = [\"words\"]"),
     ]);
-    // If two publishers hold the prefix, the id means no action, even if only one of them has a library.
+    // If two publishers hold the prefix, the id means no action, even if only one of them has a
+    // library.
     unresolved(world.read([world.tool(BARE), world.standard()]));
     assert!(world.read([world.tool(REGISTRY), world.standard()]).is_ok());
 }

@@ -367,8 +367,8 @@ fn a_path_to_a_contract_binds_to_nothing_in_a_bundle_without_contracts() {
     assert_eq!(found, ["tool-reference-unbound"]);
     let hint = content.warnings[0].hint.as_deref();
     assert_eq!(hint, Some("for a contract of another bundle write its id"));
-    // The folder's name could be the id of a contract in another bundle; the driver does not implement
-    // that contract.
+    // The folder's name could be the id of a contract in another bundle; the driver does not
+    // implement that contract.
     let version = semver::Version::new(1, 0, 0);
     let driver = &content.drivers[0].driver;
     assert!(driver.implements_tool("demo.greet", &version).is_none());

@@ -28,8 +28,8 @@ pub(crate) fn read_trusting(
     Content::from_verified(bundle)
 }
 
-/// A packed bundle with files that `pack` would refuse and a matching manifest, as a hostile publisher
-/// could sign it.
+/// A packed bundle with files that `pack` would refuse and a matching manifest, as a hostile
+/// publisher could sign it.
 pub(crate) fn forged(packed: &PackedBundle, changes: &[(&str, &[u8])]) -> PackedBundle {
     use toolward_signing::digest::Digest;
     let mut forged = packed.clone();

@@ -29,8 +29,8 @@ const COLUMNS: usize = 4;
 pub(crate) struct Arguments {
     /// A tool's id, or id@major
     ///
-    /// With --policy also a prompt's id, a file's path below resources/, or a bundle's id for all its prompts and
-    /// resources.
+    /// With --policy also a prompt's id, a file's path below resources/, or a bundle's id for all
+    /// its prompts and resources.
     #[arg(value_name = "TOOL")]
     name: String,
 

@@ -1,5 +1,6 @@
-//! The narrowing rules: the fields that a contract inherits from its action, and the action's limits
-//! that the contract must not relax (AIP-14, "Action implementation"). `reference` finds the action.
+//! The narrowing rules: the fields that a contract inherits from its action, and the action's
+//! limits that the contract must not relax (AIP-14, "Action implementation"). `reference` finds the
+//! action.
 
 use super::{Action, Implementation};
 use crate::capability::{Capability, CapabilitySet, Class};
@@ -29,8 +30,8 @@ pub(crate) struct MergedTerms {
     pub(crate) fires_events: Vec<String>,
 }
 
-/// Merges an action into a contract's claims. Reports each claim that exceeds the action's limits, with
-/// both values.
+/// Merges an action into a contract's claims. Reports each claim that exceeds the action's limits,
+/// with both values.
 pub(crate) fn merge(
     claims: Claims,
     implements: Option<&Option<Implementation>>,
@@ -74,7 +75,8 @@ impl Floor<'_> {
             .add_with_hint(&codes::ACTION_WIDENED, at, message, hint);
     }
 
-    /// Returns the claim, or the action's value if there is no claim. Reports a claim that `holds` refuses.
+    /// Returns the claim, or the action's value if there is no claim. Reports a claim that `holds`
+    /// refuses.
     fn claimed<T: Clone>(
         &self,
         claim: Option<PlacedValue<T>>,
@@ -129,8 +131,8 @@ impl Floor<'_> {
             self.widened(claim.at, "approval", rule, &floor, &own);
             return self.action.approval.clone();
         }
-        // Policies are resolved elsewhere. An unresolved policy can't be compared with another one, and must
-        // not replace `always`.
+        // Policies are resolved elsewhere. An unresolved policy can't be compared with another one,
+        // and must not replace `always`.
         let own = claim.value;
         let asks_always = floor.effective() == Approval::Always;
         if matches!(own, Approval::Policy(_)) && asks_always && own != *floor {

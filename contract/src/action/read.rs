@@ -1,5 +1,5 @@
-//! Reads the fields of an ACTION.md (AIP-39, "Frontmatter") or of an inline action. References are not
-//! looked up here.
+//! Reads the fields of an ACTION.md (AIP-39, "Frontmatter") or of an inline action. References are
+//! not looked up here.
 
 use super::{
     Action, ActionExample, ImplementationHint, Implementor, id_target_kind, id_verb, is_valid_id,
@@ -14,7 +14,8 @@ use crate::terms::Approval;
 /// The one version of the format.
 const SCHEMA: &str = "action/v1";
 
-/// The valid values of `schema`, including the one that the public implementation of the AIPs writes.
+/// The valid values of `schema`, including the one that the public implementation of the AIPs
+/// writes.
 const SCHEMAS: &[&str] = &[SCHEMA, "agentproto/action/v1"];
 
 /// The rules by which a document is read.
@@ -22,8 +23,8 @@ const SCHEMAS: &[&str] = &[SCHEMA, "agentproto/action/v1"];
 enum Edition {
     /// The rules of AIP-39, for a document with `schema: action/v1`.
     V1,
-    /// The rules of hosts from before `schema`: with `name`, other ids, and `implementations` as a list of
-    /// texts.
+    /// The rules of hosts from before `schema`: with `name`, other ids, and `implementations` as a
+    /// list of texts.
     Unnamed,
 }
 
@@ -44,8 +45,8 @@ pub(super) fn document(root: &FieldReader<'_>) -> Option<Action> {
     })
 }
 
-/// Reads an action that is written inside a contract. Only the contract refers to it, so `schema` may
-/// be omitted; without `schema`, `description` may be omitted, too.
+/// Reads an action that is written inside a contract. Only the contract refers to it, so `schema`
+/// may be omitted; without `schema`, `description` may be omitted, too.
 pub(super) fn inline(field: &FieldReader<'_>) -> Option<Action> {
     let mut fields = field.fields()?;
     let edition = fields
@@ -67,7 +68,8 @@ pub(super) fn inline(field: &FieldReader<'_>) -> Option<Action> {
 }
 
 fn edition(field: &FieldReader<'_>) -> Edition {
-    // Another value is refused, but the other fields are read, so that their errors are reported, too.
+    // Another value is refused, but the other fields are read, so that their errors are reported,
+    // too.
     shared::schema(field, SCHEMAS);
     Edition::V1
 }
@@ -149,8 +151,8 @@ fn word(fields: &mut MappingReader<'_>, key: &'static str) -> Option<PlacedValue
     Some(field.placed(shared::shown_text(&field, false)?))
 }
 
-/// Warns of a `verb` or `target_kind` that differs from the id. AIP-39 derives them from the id only if
-/// they are missing, and lets a host put its own name before the colon.
+/// Warns of a `verb` or `target_kind` that differs from the id. AIP-39 derives them from the id
+/// only if they are missing, and lets a host put its own name before the colon.
 fn compare(
     key: &str,
     written: Option<&PlacedValue<String>>,

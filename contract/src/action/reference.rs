@@ -1,5 +1,5 @@
-//! Reads `implements` in a contract and resolves it to an action (AIP-39, "Composition pattern"). The
-//! scope finds the action; another module merges it.
+//! Reads `implements` in a contract and resolves it to an action (AIP-39, "Composition pattern").
+//! The scope finds the action; another module merges it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ pub enum Reference {
     Id(String),
     /// `@owner/library/action`.
     Registry(RegistryReference),
-    /// An ACTION.md in the contract's bundle: its path from the bundle's root, without `.` and `..`.
+    /// An ACTION.md in the contract's bundle: its path from the bundle's root, without `.` and
+    /// `..`.
     Path(String),
 }
 
@@ -58,8 +59,9 @@ fn is_segment(segment: &str) -> bool {
     !segment.is_empty() && segment.chars().all(plain) && !segment.starts_with('.')
 }
 
-/// The action that a contract implements; `None` if it names no action. `Some(None)` if the reference
-/// is invalid or leads to no valid action; the contract's findings or the action's state why.
+/// The action that a contract implements; `None` if it names no action. `Some(None)` if the
+/// reference is invalid or leads to no valid action; the contract's findings or the action's state
+/// why.
 pub(crate) fn resolve(
     fields: &mut MappingReader<'_>,
     scope: &dyn Scope,
@@ -149,8 +151,8 @@ fn by_name(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Implementation>
     None
 }
 
-/// Resolves a path to an ACTION.md or its folder. The path is relative to the bundle's root or, if it
-/// leads to no action there, to the folder of the contract.
+/// Resolves a path to an ACTION.md or its folder. The path is relative to the bundle's root or, if
+/// it leads to no action there, to the folder of the contract.
 fn at_path(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Implementation> {
     let text = field.text()?;
     let bases = ["", folder(field.report.file())];

@@ -1,5 +1,5 @@
-//! Checks a driver against one contract that it implements: a driver may narrow the contract, but never
-//! widen it.
+//! Checks a driver against one contract that it implements: a driver may narrow the contract, but
+//! never widen it.
 
 use serde_json::Value;
 use toolward_support::fields::NearNames;
@@ -12,8 +12,8 @@ use crate::form::Form;
 use crate::schema::Shape;
 use crate::tool::Tool;
 
-/// The hint with the known name that was probably meant. `near` limits the work: a host checks drivers
-/// of other people, and such a driver may misspell thousands of names.
+/// The hint with the known name that was probably meant. `near` limits the work: a host checks
+/// drivers of other people, and such a driver may misspell thousands of names.
 fn hint(near: &mut NearNames, name: &str, shape: &Shape) -> Option<String> {
     // A known name is refused for another reason, so it needs no such hint.
     if shape.names.contains(name) {
@@ -24,9 +24,9 @@ fn hint(near: &mut NearNames, name: &str, shape: &Shape) -> Option<String> {
 }
 
 impl Driver {
-    /// Checks the driver against a contract that it names: version, dropped and mapped fields, timeout,
-    /// kind. `file` is the name of DRIVER.md in the diagnostics. Returns no diagnostics if the driver does
-    /// not name the contract.
+    /// Checks the driver against a contract that it names: version, dropped and mapped fields,
+    /// timeout, kind. `file` is the name of DRIVER.md in the diagnostics. Returns no diagnostics if
+    /// the driver does not name the contract.
     pub fn check_against(&self, tool: &Tool, file: &str) -> Vec<Diagnostic> {
         let report = FileReport::new(file);
         let entries = self.implements.iter();
@@ -52,8 +52,9 @@ impl Driver {
         report.finish(Some(())).diagnostics
     }
 
-    /// The form that a person fills in for a call of `tool` through `entry`, with [`DriverKind::Form`]: the
-    /// contract's `outputs` without the outputs that the driver does not give.
+    /// The form that a person fills in for a call of `tool` through `entry`, with
+    /// [`DriverKind::Form`]: the contract's `outputs` without the outputs that the driver does not
+    /// give.
     ///
     /// # Errors
     /// The reason why `outputs` is not a form, for people.
@@ -121,7 +122,8 @@ fn check_entry(driver: &Driver, entry: &Implements, tool: &Tool, report: &FileRe
         report.add(&codes::DRIVER_TIMEOUT_WIDENED, at, message);
     }
     check_request(driver, entry, tool, &mut near, report);
-    // Skipped after other errors, since a misspelt placeholder also leaves its input without a place.
+    // Skipped after other errors, since a misspelt placeholder also leaves its input without a
+    // place.
     if let Some(call) = entry.http.as_ref().filter(|_| !report.has_errors()) {
         check_places(call, entry, tool, report);
     }
@@ -149,9 +151,9 @@ fn check_places(call: &HttpCall, entry: &Implements, tool: &Tool, report: &FileR
     }
 }
 
-/// The first input that would be lost silently: no placeholder uses it, the body does not send it, and
-/// the driver does not list it as dropped. The rule is the same for DRIVER.md and for the transports of
-/// tools.json.
+/// The first input that would be lost silently: no placeholder uses it, the body does not send it,
+/// and the driver does not list it as dropped. The rule is the same for DRIVER.md and for the
+/// transports of tools.json.
 pub(crate) fn unplaced<'s>(
     call: &HttpCall,
     mapping: &InputMapping,
@@ -216,7 +218,8 @@ fn check_request(
         return;
     };
     let inputs = tool.inputs.shape();
-    // A placeholder in `default_headers` is not in the entry, so it is reported at the start of the entry.
+    // A placeholder in `default_headers` is not in the entry, so it is reported at the start of the
+    // entry.
     let placed = |source, name: &str| entry.places.find(source, name).unwrap_or(entry.at);
     for name in call.inputs() {
         let renamed = entry.mapping.iter().any(|(own, _)| own == name);

@@ -1,6 +1,6 @@
-//! Reads how a component carries out a contract (`metadata.component` of an entry): the world and the
-//! export. Whether the component has that export is checked elsewhere. This module knows no worlds of
-//! other hosts; their adapters register them.
+//! Reads how a component carries out a contract (`metadata.component` of an entry): the world and
+//! the export. Whether the component has that export is checked elsewhere. This module knows no
+//! worlds of other hosts; their adapters register them.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{PoisonError, RwLock};
@@ -168,7 +168,8 @@ impl WitCall {
 pub struct ForeignWorld {
     /// The name in DRIVER.md.
     pub name: &'static str,
-    /// The prefix of that host's interfaces, including interfaces of components that can't be called.
+    /// The prefix of that host's interfaces, including interfaces of components that can't be
+    /// called.
     pub interfaces: &'static str,
     /// The functions that a component must export; the first is called.
     pub functions: &'static [&'static str],
@@ -180,8 +181,8 @@ pub struct ForeignWorld {
     pub tool: &'static str,
     /// The reason why other components of that host can't be used, for people.
     pub unusable: &'static str,
-    /// Converts the function's result to the output. The result is hostile: this function must not panic,
-    /// and must not return much more than it got.
+    /// Converts the function's result to the output. The result is hostile: this function must not
+    /// panic, and must not return much more than it got.
     pub output: fn(ForeignResult) -> Result<Value, ForeignError>,
 }
 
@@ -225,8 +226,8 @@ pub enum ForeignWorldError {
     /// Its name is empty, or one of Toolward.
     #[error("the world `{0}` has a reserved name")]
     Reserved(&'static str),
-    /// It has no interfaces, so it would match any component, or no functions, so no component could be
-    /// called.
+    /// It has no interfaces, so it would match any component, or no functions, so no component
+    /// could be called.
     #[error("the world `{0}` has no interfaces or no functions")]
     Empty(&'static str),
     /// Another world has its name.
@@ -241,12 +242,12 @@ const WIT: &str = "wit";
 static REGISTERED: RwLock<Vec<&'static ForeignWorld>> = RwLock::new(Vec::new());
 
 impl ForeignWorld {
-    /// Registers the world for this process. Call it before any bundle is read; repeated calls have no
-    /// further effect.
+    /// Registers the world for this process. Call it before any bundle is read; repeated calls have
+    /// no further effect.
     ///
     /// # Errors
-    /// The name is reserved or another world has it, or there are no interfaces or functions. The world is
-    /// then not registered.
+    /// The name is reserved or another world has it, or there are no interfaces or functions. The
+    /// world is then not registered.
     pub fn register(&'static self) -> Result<(), ForeignWorldError> {
         if ["", TOOLWARD, WIT].contains(&self.name) {
             return Err(ForeignWorldError::Reserved(self.name));
@@ -279,8 +280,8 @@ impl ForeignWorld {
     }
 }
 
-/// The code for an error that a component of this domain names: `domain:name`, with the name cut to 60
-/// bytes, in lower case, and with `_` for other characters than letters, digits, `-` and `_`.
+/// The code for an error that a component of this domain names: `domain:name`, with the name cut to
+/// 60 bytes, in lower case, and with `_` for other characters than letters, digits, `-` and `_`.
 pub fn domain_code(domain: &str, name: &str) -> String {
     const LONGEST: usize = 60;
     let form = |byte: u8| match byte.to_ascii_lowercase() {

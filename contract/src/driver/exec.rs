@@ -1,18 +1,19 @@
-//! A program on the host's machine, as a version 1 index names it. Nothing is run here: the operator
-//! decides whether and how programs run.
+//! A program on the host's machine, as a version 1 index names it. Nothing is run here: the
+//! operator decides whether and how programs run.
 
 use serde::Serialize;
 
-/// Programs that run what their arguments or their input tell them: such a name does not identify a program.
-/// Each word stands for all names that start with it and continue with another character than a letter,
-/// such as `python3.12` and `ssh-keygen`.
+/// Programs that run what their arguments or their input tell them: such a name does not identify a
+/// program. Each word stands for all names that start with it and continue with another character
+/// than a letter, such as `python3.12` and `ssh-keygen`.
 const INTERPRETERS: &str = "ash awk bash bun busybox cmake csh dash deno ed elixir elvish emacs erl escript ex expect fish gawk \
      gdb ghci gmake groovy guile irb java jshell julia kotlin ksh lldb lua luajit make mawk mksh nawk \
      ninja node nodejs nu nvim ocaml octave perl php powershell pwsh pypy python racket rbash rscript \
      ruby runghc scala sed sh swipl tclsh tcsh toybox vi vim wish xonsh zsh";
 
-/// Programs that start another program, on this machine or another. They can't be the interpreter of a
-/// `#!` file either, since the program that they start would be looked up only when the file runs.
+/// Programs that start another program, on this machine or another. They can't be the interpreter
+/// of a `#!` file either, since the program that they start would be looked up only when the file
+/// runs.
 const WRAPPERS: &str = "at batch bwrap cargo chroot chrt crictl crontab dbus doas docker env find firejail flock fusermount \
      git go hg ionice kubectl ld machinectl nc ncat nerdctl nice nohup npm npx nsenter parallel pip pipx \
      pkexec pnpm podman rsync runc runuser scp screen script setarch setpriv setsid sftp socat ssh start \
@@ -36,9 +37,9 @@ impl Program {
     /// Checks a program and its arguments.
     ///
     /// # Errors
-    /// The expected and the found value, for people, if the path is not absolute or not plain, the program
-    /// is an interpreter or starts other programs, there are too many arguments, or an argument is too long
-    /// or has control characters.
+    /// The expected and the found value, for people, if the path is not absolute or not plain, the
+    /// program is an interpreter or starts other programs, there are too many arguments, or an
+    /// argument is too long or has control characters.
     pub fn new(command: &str, args: &[String]) -> Result<Self, String> {
         check_path(command)?;
         if is_one_of(WRAPPERS, command) || is_one_of(INTERPRETERS, command) {

@@ -1,5 +1,5 @@
-//! The request of a declarative driver (`kind: http`, AIP-31): parsed and checked. The host sends it,
-//! under the grant.
+//! The request of a declarative driver (`kind: http`, AIP-31): parsed and checked. The host sends
+//! it, under the grant.
 
 mod read;
 mod url;
@@ -23,10 +23,11 @@ pub use url::Endpoint;
 pub struct HttpCall {
     /// Path and query on the one host of the driver.
     pub endpoint: Endpoint,
-    /// The method. The default is `default_method`, otherwise POST, or GET for a driver without `base_url`.
+    /// The method. The default is `default_method`, otherwise POST, or GET for a driver without
+    /// `base_url`.
     pub method: Method,
-    /// Header names (lower case) and values. A header of the entry replaces a header with the same name in
-    /// the driver's `default_headers`.
+    /// Header names (lower case) and values. A header of the entry replaces a header with the same
+    /// name in the driver's `default_headers`.
     pub headers: Vec<(String, Template)>,
     /// The JSON body, if any. Without `body_template`, POST, PUT and PATCH send the input.
     pub body: Option<BodyTemplate>,
@@ -37,13 +38,13 @@ pub struct HttpCall {
     /// The meanings of the service's statuses, each status once.
     pub errors: Vec<StatusError>,
     /// The statuses after which the call may be repeated, unless [`StatusError::retryable`] states
-    /// otherwise. With this list, a request without an answer is not repeated. `None` means the default for
-    /// each status.
+    /// otherwise. With this list, a request without an answer is not repeated. `None` means the
+    /// default for each status.
     pub retry_statuses: Option<Vec<u16>>,
     /// The time limit for one attempt, from 1 ms to a day.
     pub timeout: Option<Duration>,
-    /// Secrets that the request needs, but that have no place in it: the host puts each where the policy
-    /// states. Only a transport of tools.json has such secrets.
+    /// Secrets that the request needs, but that have no place in it: the host puts each where the
+    /// policy states. Only a transport of tools.json has such secrets.
     pub secrets_by_policy: Vec<String>,
 }
 
@@ -127,20 +128,21 @@ impl Method {
         found.map_or("", |(word, _)| word)
     }
 
-    /// Whether the method only reads (RFC 9110, section 9.2.1), so that `requires.network` alone allows it.
+    /// Whether the method only reads (RFC 9110, section 9.2.1), so that `requires.network` alone
+    /// allows it.
     pub fn is_safe(self) -> bool {
         matches!(self, Method::Get | Method::Head | Method::Options)
     }
 
-    /// Whether the body is the input by default. For DELETE it is not, since the body of a DELETE has no
-    /// generally defined meaning (RFC 9110, section 9.3.5).
+    /// Whether the body is the input by default. For DELETE it is not, since the body of a DELETE
+    /// has no generally defined meaning (RFC 9110, section 9.3.5).
     pub(crate) fn sends_input(self) -> bool {
         matches!(self, Method::Post | Method::Put | Method::Patch)
     }
 }
 
-/// The meaning of one status of the service, in the publisher's words. The error of the call has its
-/// code, message and hint.
+/// The meaning of one status of the service, in the publisher's words. The error of the call has
+/// its code, message and hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StatusError {
@@ -150,7 +152,8 @@ pub struct StatusError {
     pub code: String,
     /// A message, in one line of at most 500 bytes.
     pub message: Option<String>,
-    /// Whether the same call may succeed later. `None` means as `retry_statuses` or the default states.
+    /// Whether the same call may succeed later. `None` means as `retry_statuses` or the default
+    /// states.
     pub retryable: Option<bool>,
     /// A hint at what to do, in one line of at most 500 bytes.
     pub hint: Option<String>,

@@ -35,8 +35,9 @@ pub(super) struct KindRow {
     record: &'static str,
 }
 
-/// Declares the kinds. A row has all that differs by kind, except its fields, which are below, and its executor: its word,
-/// who has such drivers, what they do, their rank, and how records describe what carries a call out.
+/// Declares the kinds. A row has all that differs by kind, except its fields, which are below, and
+/// its executor: its word, who has such drivers, what they do, their rank, and how records describe
+/// what carries a call out.
 macro_rules! kinds {
     ($($(#[$doc:meta])+ $kind:ident = $name:literal, $known:ident, $work:ident, $rank:literal, $record:literal;)+) => {
         /// What kind of thing a driver is.
@@ -89,9 +90,9 @@ impl DriverKind {
         self.row().work == Work::Code
     }
 
-    /// Its place among drivers that cost the same. AIP-30's order: inside the host, inside its process, over the network,
-    /// with a protocol on top, in a separate process; a component runs where an `sdk` would. A person is asked if nothing
-    /// else answers.
+    /// Its place among drivers that cost the same. AIP-30's order: inside the host, inside its
+    /// process, over the network, with a protocol on top, in a separate process; a component runs
+    /// where an `sdk` would. A person is asked if nothing else answers.
     pub fn rank(self) -> u8 {
         self.row().rank
     }
@@ -142,8 +143,8 @@ impl fmt::Display for DriverKind {
 pub struct Implements {
     /// The contract, as written: an id, or the path of its TOOL.md or of the folder that has it.
     pub tool: String,
-    /// The contract's id; `None` for a path that leads to no contract, or that [`Driver::resolve_paths`] has not followed
-    /// yet. Such an entry binds to nothing.
+    /// The contract's id; `None` for a path that leads to no contract, or that
+    /// [`Driver::resolve_paths`] has not followed yet. Such an entry binds to nothing.
     pub tool_id: Option<ToolId>,
     /// The versions of the contract that it serves, as npm reads ranges.
     pub version: nodejs_semver::Range,

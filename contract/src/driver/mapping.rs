@@ -1,13 +1,13 @@
-//! `mapping`: converts the contract's input to the driver's by renaming and a closed set of transforms,
-//! without expressions.
+//! `mapping`: converts the contract's input to the driver's by renaming and a closed set of
+//! transforms, without expressions.
 
 use serde_json::{Map, Number, Value};
 
 use crate::codes;
 use crate::source::{Content, FieldReader, nearest};
 
-/// The inputs that a driver receives under new names or transformed. Inputs that are not mentioned pass
-/// unchanged; a mentioned input passes only as the mapping states.
+/// The inputs that a driver receives under new names or transformed. Inputs that are not mentioned
+/// pass unchanged; a mentioned input passes only as the mapping states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputMapping {
     entries: Vec<(String, MappedInput)>,
@@ -20,8 +20,8 @@ pub struct MappedInput {
     pub from: String,
     /// The transform of its value.
     pub transform: Option<Transform>,
-    /// The name of a transform that hosts don't know, such as one that the driver's entry file defines. The
-    /// driver does not serve calls with this input.
+    /// The name of a transform that hosts don't know, such as one that the driver's entry file
+    /// defines. The driver does not serve calls with this input.
     pub unknown_transform: Option<String>,
 }
 
@@ -238,8 +238,8 @@ fn source(field: &FieldReader<'_>) -> Option<MappedInput> {
     }
 }
 
-/// Warns of a transform that hosts don't know. No host runs the driver's entry file, which may define
-/// it.
+/// Warns of a transform that hosts don't know. No host runs the driver's entry file, which may
+/// define it.
 fn warn_of_transform(found: &str, field: &FieldReader<'_>) -> String {
     let known: Vec<&str> = Transform::ALL.iter().map(|(name, ..)| *name).collect();
     let message = format!(

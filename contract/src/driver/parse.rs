@@ -35,8 +35,8 @@ impl Driver {
     }
 }
 
-/// Splits the document of a driver whose kind no host runs; `None` for another document. Its keys may
-/// be integers, such as the exit codes of a command.
+/// Splits the document of a driver whose kind no host runs; `None` for another document. Its keys
+/// may be integers, such as the exit codes of a command.
 fn never_run(source: &str) -> Option<FrontMatter<'_>> {
     let parts = split_with(source, KeyForm::Integers, &FileReport::new(""))?;
     kind_of(&parts.fields)

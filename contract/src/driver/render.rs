@@ -1,9 +1,9 @@
 //! Fills the values of a call into the request of a declarative driver. This module has no side
 //! effects; the host adds the authority and the secrets.
 //!
-//! Each value is encoded for its position, so that no value changes the structure of the request: the
-//! host, the number of path segments and parameters, or the end of a header. A value is never read as a
-//! template.
+//! Each value is encoded for its position, so that no value changes the structure of the request:
+//! the host, the number of path segments and parameters, or the end of a header. A value is never
+//! read as a template.
 
 mod url;
 
@@ -25,8 +25,8 @@ pub struct Rendered {
     pub method: Method,
     /// Path and query: ASCII, starts with one `/`, at most 8 KiB.
     pub path_and_query: String,
-    /// The query parameters that are a secret, which `path_and_query` omits: the name, encoded as in the
-    /// URL, and the slug.
+    /// The query parameters that are a secret, which `path_and_query` omits: the name, encoded as
+    /// in the URL, and the slug.
     pub query_secrets: Vec<(String, String)>,
     /// Names (lower case, each once) and values; with `content-type` if there is a body.
     pub headers: Vec<(String, Vec<HeaderPiece>)>,
@@ -57,8 +57,8 @@ codes! {
     }
 }
 
-/// The error for values from which no request can be made. It has the value's name and position, but
-/// never the value itself.
+/// The error for values from which no request can be made. It has the value's name and position,
+/// but never the value itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RenderError {
@@ -115,8 +115,8 @@ impl HttpCall {
     /// `body_bytes` limits the length of the body.
     ///
     /// # Errors
-    /// A value that a placeholder needs is missing, has no text form, or would not stay in its position, or
-    /// the request would become too large.
+    /// A value that a placeholder needs is missing, has no text form, or would not stay in its
+    /// position, or the request would become too large.
     pub fn render<'v>(
         &self,
         values: impl Into<Values<'v>>,

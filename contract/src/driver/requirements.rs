@@ -1,6 +1,6 @@
 //! The needs of a driver and the cost of its calls: platform, `limits`, secrets (`auth`),
-//! `cost_override`. This module performs no login and counts no costs. It accepts two vocabularies for
-//! operating systems and processors: AIP-30's (`darwin`, `x64`) and Rust's (`macos`, `x86_64`).
+//! `cost_override`. This module performs no login and counts no costs. It accepts two vocabularies
+//! for operating systems and processors: AIP-30's (`darwin`, `x64`) and Rust's (`macos`, `x86_64`).
 
 use std::fmt;
 
@@ -26,8 +26,8 @@ pub(super) enum Work {
 /// `limits`, and the `Work` that a driver must do for it to have an effect.
 macro_rules! driver_limits {
     ($($(#[$doc:meta])+ $name:ident: $work:ident;)+) => {
-        /// The limits that a driver requests, each for one call and at least 1. `None` means the host's
-        /// default.
+        /// The limits that a driver requests, each for one call and at least 1. `None` means the
+        /// host's default.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct DriverLimits {
@@ -40,7 +40,8 @@ macro_rules! driver_limits {
                 [$((stringify!($name), self.$name)),+].into_iter()
             }
 
-            /// The field of each limit, and the work that a driver must do for it to have an effect.
+            /// The field of each limit, and the work that a driver must do for it to have an
+            /// effect.
             pub(super) const FIELDS: &[(&str, Work)] =
                 &[$((concat!("limits.", stringify!($name)), Work::$work)),+];
 
@@ -128,8 +129,8 @@ fn rust_arch(name: &str) -> &str {
     }
 }
 
-/// `cost_override` of an entry or of a driver. `None` in an entry means the driver's value. `None` in a
-/// driver means the contract's class, and that no cost or currency is stated.
+/// `cost_override` of an entry or of a driver. `None` in an entry means the driver's value. `None`
+/// in a driver means the contract's class, and that no cost or currency is stated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CostOverride {
     /// Cost of a call, finite and not negative. AIP-30 counts in thousandths of a cent.

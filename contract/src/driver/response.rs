@@ -1,10 +1,10 @@
-//! Finds and extracts the output of a declarative driver in the JSON response. The output is validated
-//! elsewhere.
+//! Finds and extracts the output of a declarative driver in the JSON response. The output is
+//! validated elsewhere.
 //!
 //! `response_extract` is a path into a JSON value (AIP-31, "OutputPlace extraction"). It is parsed
 //! once; each evaluation looks at a limited number of values. A path is `$`, followed by up to 16
-//! steps: `.name`, `[0]`, at most one `[*]` and at most one filter `[?(@.name=='text')]`. As in
-//! RFC 9535, `[*]` and the filter select several items of a list, and items that lack the rest of the
+//! steps: `.name`, `[0]`, at most one `[*]` and at most one filter `[?(@.name=='text')]`. As in RFC
+//! 9535, `[*]` and the filter select several items of a list, and items that lack the rest of the
 //! path are left out. The result is then a list.
 
 use serde_json::{Map, Value};
@@ -46,13 +46,14 @@ toolward_support::report::codes! {
 }
 
 impl OutputPlace {
-    /// Extracts the output from a response's parsed body; null means a response without a body. A missing
-    /// part of [`OutputPlace::Outputs`] is left out, and the contract decides whether it may be missing.
+    /// Extracts the output from a response's parsed body; null means a response without a body. A
+    /// missing part of [`OutputPlace::Outputs`] is left out, and the contract decides whether it
+    /// may be missing.
     ///
     /// # Errors
     /// [`OutputPlace::Pointer`] or [`OutputPlace::Extract`] points to no value, the path looks at more
-    /// values than `limits` allows, or the output exceeds `limits`. Several outputs may name the same part,
-    /// so each part is counted before it is copied.
+    /// values than `limits` allows, or the output exceeds `limits`. Several outputs may name the
+    /// same part, so each part is counted before it is copied.
     pub fn extract(&self, body: &Value, limits: &Limits) -> Result<Value, ExtractError> {
         let output = match self {
             OutputPlace::Whole => body,
@@ -288,8 +289,8 @@ impl JsonPath {
 }
 
 impl Step {
-    /// Adds the values that the step selects from `value`. Returns `None` if it would look at more than
-    /// `left` values.
+    /// Adds the values that the step selects from `value`. Returns `None` if it would look at more
+    /// than `left` values.
     fn select<'v>(
         &self,
         value: &'v Value,

@@ -1,5 +1,5 @@
-//! Text and JSON with placeholders: `${input.NAME}`, `${context.NAME}`, `${secrets.NAME}`. This module
-//! parses templates; `render` fills them in.
+//! Text and JSON with placeholders: `${input.NAME}`, `${context.NAME}`, `${secrets.NAME}`. This
+//! module parses templates; `render` fills them in.
 
 mod placeholder;
 
@@ -12,8 +12,8 @@ use crate::codes;
 use crate::diagnostic::{Code, FileReport, Position};
 use crate::source::{Content, FieldReader, Node};
 
-/// How many placeholders a text may have. Each takes many times the memory of its text, and each entry
-/// of a driver has a copy of the driver's headers.
+/// How many placeholders a text may have. Each takes many times the memory of its text, and each
+/// entry of a driver has a copy of the driver's headers.
 const MAX_PLACEHOLDERS: usize = 32;
 
 /// A text with placeholders.
@@ -239,8 +239,8 @@ impl BodyTemplate {
     }
 }
 
-/// The positions of a request's placeholders in the document: for each name, the first text that uses
-/// it.
+/// The positions of a request's placeholders in the document: for each name, the first text that
+/// uses it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PlaceholderPlaces {
     names: BTreeMap<(SlotSource, String), Position>,
@@ -279,8 +279,8 @@ impl PlaceholderPlaces {
     }
 }
 
-/// Reads the templates of a driver. Collects the secrets that they declare, and notes uses of the form
-/// of version 0.1.
+/// Reads the templates of a driver. Collects the secrets that they declare, and notes uses of the
+/// form of version 0.1.
 #[derive(Default)]
 pub(in crate::driver) struct TemplateReader {
     /// Secrets that placeholders of AIP-31's spelling declare.

@@ -16,7 +16,8 @@ use crate::source::{Content, FieldReader, MappingReader, located};
 use crate::{SchemaScope, Scope};
 
 impl Index {
-    /// Reads a tools.json. `file` names it in diagnostics; `scope` has the bundle's `schema:` documents.
+    /// Reads a tools.json. `file` names it in diagnostics; `scope` has the bundle's `schema:`
+    /// documents.
     pub fn parse(file: &str, source: &[u8], scope: &dyn Scope) -> Parsed<Index> {
         let report = FileReport::new(file);
         let source = without_mark_bytes(source);
@@ -250,8 +251,8 @@ impl Scope for NamedSchemas<'_> {
     }
 
     fn compiled(&self, schema: &Value) -> Option<Schema> {
-        // With names, the same text may refer to other schemas, so a compiled schema is reused only without
-        // names.
+        // With names, the same text may refer to other schemas, so a compiled schema is reused only
+        // without names.
         self.scope.compiled(schema).filter(|_| self.refs.is_empty())
     }
 }

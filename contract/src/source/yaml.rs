@@ -1,5 +1,5 @@
-//! The only module that uses the YAML library: reads a strict subset of YAML 1.2 with positions. Fields
-//! are defined elsewhere.
+//! The only module that uses the YAML library: reads a strict subset of YAML 1.2 with positions.
+//! Fields are defined elsewhere.
 //!
 //! Only values that JSON also has are accepted: no anchors, aliases, tags, merge keys, second
 //! documents or duplicate keys. Keys are text or, where [`KeyForm`] allows them, integers. Plain
@@ -159,9 +159,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Checks that no comment cuts off a text. YAML allows comments after values, so a text of one word may
-    /// have one. A text of several words gives a warning. A model decides by the description, so a cut
-    /// description is an error.
+    /// Checks that no comment cuts off a text. YAML allows comments after values, so a text of one
+    /// word may have one. A text of several words gives a warning. A model decides by the
+    /// description, so a cut description is an error.
     fn check_whole(&self, text: &str, span: &Span, at: Position) -> Option<()> {
         let line = self.lines.get(span.end.line().saturating_sub(1));
         let rest: String = line.map_or_else(String::new, |line| {

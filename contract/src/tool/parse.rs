@@ -38,7 +38,8 @@ const MOVED: &[(&str, &str)] = &[
 
 const DISCOURAGED: &[&str] = &["async", "streaming", "priority", "model", "temperature"];
 
-/// Builds a contract from its fields. A broken rule of one field does not end the checks of the others.
+/// Builds a contract from its fields. A broken rule of one field does not end the checks of the
+/// others.
 pub(super) fn contract(
     root: &FieldReader<'_>,
     spelling: Spelling,

@@ -1,5 +1,5 @@
-//! The golden corpus: next to every file are its expected diagnostics, one per line as `code severity
-//! line:column message`. `BLESS=1 cargo test` writes them; review the difference.
+//! The golden corpus: next to every file are its expected diagnostics, one per line as
+//! `code severity line:column message`. `BLESS=1 cargo test` writes them; review the difference.
 
 use std::collections::BTreeSet;
 use std::fs;

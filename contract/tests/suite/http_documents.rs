@@ -1,6 +1,6 @@
-//! The corpus of AIP-31, `corpus/aip-31`. Each document starts with comments: the rule that it tests
-//! (`rule`), its diagnostics (`gives`: code and line), and, if the rules of AIP-31 alone give another
-//! result (`schema`), the reason for the difference (`why`).
+//! The corpus of AIP-31, `corpus/aip-31`. Each document starts with comments: the rule that it
+//! tests (`rule`), its diagnostics (`gives`: code and line), and, if the rules of AIP-31 alone give
+//! another result (`schema`), the reason for the difference (`why`).
 //!
 //! [`crate::published`] has AIP-31's schema, which gives the second opinion on every document here.
 

@@ -118,8 +118,8 @@ fn an_input_can_not_walk_the_path() {
             "{endpoint} {value:?}"
         );
     }
-    // Values are also refused that are dots to a server that decodes twice, or that drops the part after a
-    // semicolon.
+    // Values are also refused that are dots to a server that decodes twice, or that drops the part
+    // after a semicolon.
     for value in ["%2e%2e", "%252E.", "..;a=b", "..%3bx"] {
         assert_eq!(
             url("/${input.a}", &json!({ "a": value })),

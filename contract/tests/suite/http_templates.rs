@@ -1,4 +1,5 @@
-//! Requests in the form of AIP-31: filling in their templates, and the structure that no value changes.
+//! Requests in the form of AIP-31: filling in their templates, and the structure that no value
+//! changes.
 
 use serde_json::{Value, json};
 use toolward_contract::driver::{

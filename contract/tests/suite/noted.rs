@@ -1,5 +1,6 @@
-//! Corpora of documents that describe themselves in comments at the start: the tested rule (`# rule:
-//! …`), the expected diagnostics (`# gives: …`, each with code and line), and further keys of a corpus.
+//! Corpora of documents that describe themselves in comments at the start: the tested rule
+//! (`# rule: …`), the expected diagnostics (`# gives: …`, each with code and line), and further
+//! keys of a corpus.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -55,8 +56,8 @@ pub(crate) fn documents(corpus: &Path) -> Vec<Document> {
     documents
 }
 
-/// The documents of a corpus that differ from their comments or folder: their result does not match the
-/// folder, their diagnostics differ, or they name no rule.
+/// The documents of a corpus that differ from their comments or folder: their result does not match
+/// the folder, their diagnostics differ, or they name no rule.
 pub(crate) fn wrong(
     documents: &[Document],
     findings: impl Fn(&Document) -> Vec<Diagnostic>,

@@ -1,6 +1,6 @@
-//! The JSON Schemas that AIP-14, AIP-30, AIP-31 and AIP-39 publish, as a second opinion. For documents
-//! that are generated from them, this host gives the same result, or a table has the difference with
-//! its reason.
+//! The JSON Schemas that AIP-14, AIP-30, AIP-31 and AIP-39 publish, as a second opinion. For
+//! documents that are generated from them, this host gives the same result, or a table has the
+//! difference with its reason.
 
 mod differences;
 mod documents;

@@ -1,7 +1,7 @@
-//! The corpus of tools.json version 1, `corpus/runloop`. Each document starts with comments: the rule
-//! of Runloop that it tests (`rule`), its diagnostics in this host (`gives`: code and line), and the
-//! reason if this host is stricter (`why`). A document that is valid for Runloop is read here; an
-//! attachment that can't be run safely is denied.
+//! The corpus of tools.json version 1, `corpus/runloop`. Each document starts with comments: the
+//! rule of Runloop that it tests (`rule`), its diagnostics in this host (`gives`: code and line),
+//! and the reason if this host is stricter (`why`). A document that is valid for Runloop is read
+//! here; an attachment that can't be run safely is denied.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -8,8 +8,8 @@ use toolward_contract::tool::Tool;
 
 use crate::noted::Document;
 
-/// The documents for which `rules` give another result than the comments state, or that lack a reason
-/// for a difference.
+/// The documents for which `rules` give another result than the comments state, or that lack a
+/// reason for a difference.
 pub(crate) fn disagreements<'a>(
     documents: impl IntoIterator<Item = &'a Document>,
     rules: &Value,
@@ -38,8 +38,8 @@ pub(crate) fn disagreements<'a>(
     wrong
 }
 
-/// The front matter as JSON, read by the reader under test as a part of a contract's metadata, which is
-/// stored as written.
+/// The front matter as JSON, read by the reader under test as a part of a contract's metadata,
+/// which is stored as written.
 fn front_matter(text: &str) -> Value {
     let inner = text
         .strip_prefix("---\n")

@@ -4,8 +4,8 @@ use toolward_contract::NoScope;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::tool::Tool;
 
-/// The text below `id`, `version` and the schemas; the code of the finding, empty if there is none; a
-/// part of the message or of the hint.
+/// The text below `id`, `version` and the schemas; the code of the finding, empty if there is none;
+/// a part of the message or of the hint.
 const MISTAKES: [(&str, &str, &str); 40] = [
     // Comments.
     ("description: Sorts by issue#12 first.\n", "", ""),

@@ -196,8 +196,9 @@ codes! {
     /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub enum NameProblem: Error {
-        /// Other tools have the name and all its longer forms: the tool `second` is left out. Names that differ only
-        /// in case count as equal, since a reader can't tell them apart. Tools are `id@version by publisher`.
+        /// Other tools have the name and all its longer forms: the tool `second` is left out. Names
+        /// that differ only in case count as equal, since a reader can't tell them apart. Tools are
+        /// `id@version by publisher`.
         Taken { name: String, first: String, second: String } = "mcp-name-taken" Warning,
             "every name that a tool could have over MCP is taken, and it is left out",
             ("{second} is not served: it would be shown as `{name}`, which is {first}")

@@ -177,7 +177,8 @@ limits! {
     /// `limits.http_body_bytes` in DRIVER.md. One body, sent or received.
     HttpBody = "http_body_bytes", "bytes", Any, http_body_bytes: Limit<u64> =
         Limit::fixed(16 * MIB).up_to(64 * MIB), call: u64;
-    /// The head of a request, or of a response. A higher value has no effect on responses. Only an embedder sets it.
+    /// The head of a request, or of a response. A higher value has no effect on responses. Only an
+    /// embedder sets it.
     HttpHead = "http_head_bytes", "bytes", Embedder, http_head_bytes: u64 = 64 * KIB, call: u64;
     /// `limits.http_timeout_ms` in DRIVER.md. One exchange; what is left of the deadline where
     /// that is less.
@@ -210,8 +211,8 @@ limits! {
     Component = "component_bytes", "bytes", Positive, component_bytes: usize = 64 << 20;
     /// Files, streams of files and directory listings that a call holds open at once.
     OpenFiles = "open_files", "open files, streams and listings", Any, open_files: u64 = 64, call: u64;
-    /// The same of all calls of a process together, and their outgoing requests. Default: half of the files that the process may
-    /// open (`ulimit -n`).
+    /// The same of all calls of a process together, and their outgoing requests. Default: half of
+    /// the files that the process may open (`ulimit -n`).
     OpenFilesTotal = "open_files_total", "open files, streams and listings", Positive, open_files_total: Option<u64> = None;
     /// Directory entries that a call may read. Only an embedder sets it.
     DirectoryEntries = "directory_entries", "directory entries", Embedder, directory_entries: u64 = 100_000, call: u64;

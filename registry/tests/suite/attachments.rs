@@ -143,8 +143,8 @@ async fn several_who_attach_at_once_are_all_found() {
     for number in 2..5 {
         let (tagged, own) = (tagged.clone(), cosignature(&sample, number));
         all.spawn(async move {
-            // The index can't be updated atomically. A client whose entry was overwritten gets an error or must
-            // try again.
+            // The index can't be updated atomically. A client whose entry was overwritten gets an
+            // error or must try again.
             for _ in 0..12 {
                 let client = client();
                 let digest = client

@@ -1,5 +1,5 @@
-//! Attacks by a registry or by someone on the path to it, a module for each: the attempt, the code of
-//! its refusal, and the effects that did not occur.
+//! Attacks by a registry or by someone on the path to it, a module for each: the attempt, the code
+//! of its refusal, and the effects that did not occur.
 
 mod another_blob;
 mod endless_blob;

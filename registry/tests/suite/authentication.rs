@@ -99,8 +99,8 @@ async fn a_docker_config_and_a_helper_are_read_as_docker_reads_them() {
 fn write_helper(folder: &Path) {
     let path = folder.join("docker-credential-test");
     let answer = format!("{{\"Username\":\"name\",\"Secret\":\"{PASSWORD}\"}}");
-    // Written by another process. Otherwise, a process that another test starts at the same time could
-    // inherit the file open for writing, and then the file can't be run.
+    // Written by another process. Otherwise, a process that another test starts at the same time
+    // could inherit the file open for writing, and then the file can't be run.
     let written = std::process::Command::new("sh")
         .args(["-c", "printf %s \"$1\" > \"$0\" && chmod 700 \"$0\""])
         .arg(&path)

@@ -1,5 +1,5 @@
-//! Registries that answer in unusual ways. Looking up co-signatures is optional: after any answer of
-//! the registry, the bundle is either pulled or refused because a signature is missing.
+//! Registries that answer in unusual ways. Looking up co-signatures is optional: after any answer
+//! of the registry, the bundle is either pulled or refused because a signature is missing.
 
 use serde_json::json;
 use toolward_registry::{

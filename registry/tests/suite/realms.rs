@@ -1,5 +1,5 @@
-//! Credentials go only to the registry and to the realm that the operator allowed, and only if they are
-//! needed.
+//! Credentials go only to the registry and to the realm that the operator allowed, and only if they
+//! are needed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -184,8 +184,8 @@ async fn an_answer_that_is_final_for_its_tag_does_not_hide_the_others() {
     }
 }
 
-/// Reads the releases of a repository with 1.0.0 and 1.1.0, and sends each request only once. `answer`
-/// is the answer to the tag 1.1.0.
+/// Reads the releases of a repository with 1.0.0 and 1.1.0, and sends each request only once.
+/// `answer` is the answer to the tag 1.1.0.
 async fn found_with<T>(
     answer: Say,
     verify: impl Fn(&[u8]) -> Result<T, Refusal>,

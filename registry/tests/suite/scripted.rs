@@ -1,5 +1,5 @@
-//! A small http server that sends scripted answers and records the requests, for answers that a real
-//! registry would not give.
+//! A small http server that sends scripted answers and records the requests, for answers that a
+//! real registry would not give.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -1,4 +1,5 @@
-//! A real registry, Debian's `docker-registry`, started on loopback for a test and stopped after it.
+//! A real registry, Debian's `docker-registry`, started on loopback for a test and stopped after
+//! it.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;

@@ -7,8 +7,8 @@ use toolward_support::fields::{Content, MappingEntry, Position};
 type Node = toolward_support::fields::Node<Position>;
 type Entry = MappingEntry<Position>;
 
-/// The value of a JSON text, with positions. The strict parser must have accepted the text; otherwise
-/// the result may be `None`.
+/// The value of a JSON text, with positions. The strict parser must have accepted the text;
+/// otherwise the result may be `None`.
 pub fn located(text: &str) -> Option<Node> {
     let mut reader = JsonReader {
         rest: text,

@@ -1,5 +1,5 @@
-//! The strict parser. It can also check a text on behalf of another parser, without building a value;
-//! the rules may then apply to only a part of the text.
+//! The strict parser. It can also check a text on behalf of another parser, without building a
+//! value; the rules may then apply to only a part of the text.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -47,7 +47,8 @@ pub fn parse_within(text: &[u8], limits: &Limits, memory: &mut u64) -> Result<Va
         let message = "expected the end of the text after the value, found more";
         JsonError::new(kind, message, (error.line(), error.column()))
     })?;
-    // serde_json reads an integer literal beyond 64 bits as a float, so the text must be searched for one.
+    // serde_json reads an integer literal beyond 64 bits as a float, so the text must be searched
+    // for one.
     if state.huge.get() {
         find_huge_integer(text)?;
     }
@@ -58,13 +59,13 @@ pub fn parse_within(text: &[u8], limits: &Limits, memory: &mut u64) -> Result<Va
 /// The rules for a value in a text that [`inspect`] checks.
 #[derive(Clone, Copy, Debug)]
 pub enum JsonRules<'r> {
-    /// Each object may have a key only once, and no key that `serde_json` reserves. Integers may have up to
-    /// 64 bits.
+    /// Each object may have a key only once, and no key that `serde_json` reserves. Integers may
+    /// have up to 64 bits.
     Keys,
     /// The rules of [`parse`], without its [`Limits`]. A [`Breach`] names the part with this text.
     Strict(&'static str),
-    /// Rules for the members of an object, by name. [`JsonRules::Keys`] applies to all other members, and
-    /// to a value that is not an object.
+    /// Rules for the members of an object, by name. [`JsonRules::Keys`] applies to all other
+    /// members, and to a value that is not an object.
     Members(&'r [(&'r str, JsonRules<'r>)]),
 }
 
@@ -77,8 +78,8 @@ pub struct Breach {
     pub error: JsonError,
 }
 
-/// Checks a text against rules without building a value. An integer beyond 64 bits is refused in every
-/// part. Bytes and values are not limited; nesting beyond 127 levels is refused.
+/// Checks a text against rules without building a value. An integer beyond 64 bits is refused in
+/// every part. Bytes and values are not limited; nesting beyond 127 levels is refused.
 ///
 /// # Errors
 /// The first rule broken, with its place.
@@ -100,9 +101,9 @@ pub fn inspect(text: &[u8], rules: &JsonRules<'_>) -> Result<(), Breach> {
     Ok(())
 }
 
-/// Reads a part of a text and checks it against `rules`, as [`inspect`] does for a whole text. A float
-/// of 9e18 or more in magnitude is refused, without its place: it may be an integer beyond 64 bits,
-/// which the reader has converted.
+/// Reads a part of a text and checks it against `rules`, as [`inspect`] does for a whole text. A
+/// float of 9e18 or more in magnitude is refused, without its place: it may be an integer beyond 64
+/// bits, which the reader has converted.
 ///
 /// # Errors
 /// The first broken rule, as the reader's error.
@@ -126,13 +127,14 @@ const UNLIMITED: Limits = Limits {
     values: usize::MAX,
 };
 
-/// Details of an error that the visitors record here, since serde's error type contains only a text.
+/// Details of an error that the visitors record here, since serde's error type contains only a
+/// text.
 struct State {
     broken: Cell<Option<JsonErrorKind>>,
     /// The strict part in which a rule was broken.
     part: Cell<Option<&'static str>>,
-    /// Whether the text has a float so large that it may be an integer beyond 64 bits, which `serde_json`
-    /// has converted. `huge_in` is the last strict part with such a float.
+    /// Whether the text has a float so large that it may be an integer beyond 64 bits, which
+    /// `serde_json` has converted. `huge_in` is the last strict part with such a float.
     huge: Cell<bool>,
     huge_in: Cell<Option<&'static str>>,
     /// How many more values there may be.

@@ -1,6 +1,6 @@
-//! Estimates the memory of values. Small values take far more than their text: `{"a":0}` in an array is
-//! eight bytes of text, and about 400 bytes in memory. The estimates are meant to be higher than the
-//! allocated memory.
+//! Estimates the memory of values. Small values take far more than their text: `{"a":0}` in an
+//! array is eight bytes of text, and about 400 bytes in memory. The estimates are meant to be
+//! higher than the allocated memory.
 
 use std::mem::size_of;
 

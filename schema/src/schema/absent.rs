@@ -12,9 +12,9 @@ const MAX_VIOLATIONS: usize = 1024;
 const MAX_TRIED: usize = 16;
 
 impl Schema {
-    /// `instance` without the properties that are null although the schema does not accept null for them
-    /// and does not require them, at every depth of objects and lists. `None` if it has no such property; a
-    /// valid value never has one. The returned value may still be invalid.
+    /// `instance` without the properties that are null although the schema does not accept null for
+    /// them and does not require them, at every depth of objects and lists. `None` if it has no
+    /// such property; a valid value never has one. The returned value may still be invalid.
     pub fn without_absent(&self, instance: &Value) -> Option<Value> {
         let validator = &self.inner.validator;
         if validator.is_valid(instance) || self.unexplained(instance).is_some() {
@@ -52,8 +52,8 @@ impl Schema {
         (!removed.is_empty()).then_some(rest)
     }
 
-    /// Removes further nulls if the value only violates a composition (`anyOf`, `oneOf`), which gives no
-    /// place. Removes as few as make the value valid.
+    /// Removes further nulls if the value only violates a composition (`anyOf`, `oneOf`), which
+    /// gives no place. Removes as few as make the value valid.
     fn without_composed(&self, rest: &mut Value, removed: &mut Vec<(String, String)>) {
         let validator = &self.inner.validator;
         let mut nulls = Vec::new();

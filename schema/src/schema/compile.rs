@@ -1,5 +1,5 @@
-//! Compiles a schema for the validator, whose engine has another syntax for patterns. Clients see the
-//! author's patterns.
+//! Compiles a schema for the validator, whose engine has another syntax for patterns. Clients see
+//! the author's patterns.
 
 use std::collections::HashMap;
 
@@ -33,8 +33,8 @@ pub(super) fn build(closed: &Value) -> Result<(Validator, Translated), SchemaErr
         Ok(validator) => return Ok((validator, translated)),
         Err(error) => error,
     };
-    // The builder checks the schema against the meta-schema first, but does not state whether that check
-    // failed.
+    // The builder checks the schema against the meta-schema first, but does not state whether that
+    // check failed.
     if let Err(error) = jsonschema::draft202012::meta::validate(closed) {
         let path = error.instance_path().to_string();
         let message = meta_message(&path, &error);
@@ -127,7 +127,8 @@ fn collect(schema: &Value, at: &str, translated: &mut Translated) -> Result<(), 
         if translation == pattern {
             continue;
         }
-        // Two patterns with the same translation must stay distinct, since each is a key for a schema.
+        // Two patterns with the same translation must stay distinct, since each is a key for a
+        // schema.
         let is_other = |known: &str| known != pattern;
         while translated.original(&translation).is_some_and(is_other) {
             translation.push_str("(?:)");

@@ -1,11 +1,11 @@
-//! Refuses schemas whose validation could run almost forever: loops, references that fan out, and many
-//! patterns for one text. It validates no value.
+//! Refuses schemas whose validation could run almost forever: loops, references that fan out, and
+//! many patterns for one text. It validates no value.
 //!
 //! If `a` refers twice to `b`, `b` twice to `c` and so on, a short schema takes 2^n steps. A schema
-//! that refers to itself twice for the same part of a value takes 2^depth steps. The validator caches
-//! results when it only decides whether a value is valid, but not when it collects errors. So this
-//! module builds a graph of the schema and counts its paths. Fan-out without recursion is refused. For
-//! recursion, it computes the depth up to which errors can be explained.
+//! that refers to itself twice for the same part of a value takes 2^depth steps. The validator
+//! caches results when it only decides whether a value is valid, but not when it collects errors.
+//! So this module builds a graph of the schema and counts its paths. Fan-out without recursion is
+//! refused. For recursion, it computes the depth up to which errors can be explained.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,11 +17,11 @@ use crate::codes;
 use crate::diagnostic::Code;
 
 /// How many schemas may apply to one part of a value; a schema counts each time it is reached.
-/// Multiplied by the number of values in a document ([`crate::json::Limits::values`]), this is the cost
-/// of one check: a few seconds at most.
+/// Multiplied by the number of values in a document ([`crate::json::Limits::values`]), this is the
+/// cost of one check: a few seconds at most.
 const MAX_STEPS_PER_VALUE: f64 = 500.0;
-/// How many schemas a pattern counts as. It looks at every byte of a text, in the worst case about a
-/// hundred times; other schemas look at a value once.
+/// How many schemas a pattern counts as. It looks at every byte of a text, in the worst case about
+/// a hundred times; other schemas look at a value once.
 const PATTERN_STEPS: f64 = 25.0;
 /// The maximum size of the tables in this module.
 const MAX_TABLE_ENTRIES: usize = 200_000;
@@ -112,7 +112,8 @@ impl<'s> Graph<'s> {
         path.unwrap_or_default()
     }
 
-    /// The nodes in an order in which a node's in-place subschemas come before it. A loop is an error.
+    /// The nodes in an order in which a node's in-place subschemas come before it. A loop is an
+    /// error.
     fn in_place_order(&self) -> Result<Vec<usize>, SchemaError> {
         let in_place = |node: usize, edge: usize| self.nodes.get(node)?.in_place.get(edge).copied();
         let components = components(self.nodes.len(), in_place);
@@ -134,9 +135,9 @@ impl<'s> Graph<'s> {
     }
 }
 
-/// The strongly connected components of a graph (Tarjan); a component comes after all components that
-/// it leads to. Each starts with the node that was reached first. `target` returns the target of an
-/// edge of a node.
+/// The strongly connected components of a graph (Tarjan); a component comes after all components
+/// that it leads to. Each starts with the node that was reached first. `target` returns the target
+/// of an edge of a node.
 fn components(count: usize, target: impl Fn(usize, usize) -> Option<usize>) -> Vec<Vec<usize>> {
     /// Marks a node whose component is known.
     const DONE: usize = usize::MAX - 1;
@@ -178,8 +179,8 @@ fn components(count: usize, target: impl Fn(usize, usize) -> Option<usize>) -> V
     components
 }
 
-/// The cost of a schema itself: one, plus the cost of its patterns in `pattern` and, for each name, in
-/// `patternProperties`.
+/// The cost of a schema itself: one, plus the cost of its patterns in `pattern` and, for each name,
+/// in `patternProperties`.
 fn own_cost(schema: &Value) -> f64 {
     let own = schema.get("pattern").is_some_and(Value::is_string);
     let names = schema.get("patternProperties").and_then(Value::as_object);
@@ -205,7 +206,8 @@ fn explainable_depth(graph: &Graph<'_>, order: &[usize]) -> Result<Option<usize>
     let expensive = |node| {
         graph.refuse(&codes::SCHEMA_COST, node, "expected a schema that can be checked in reasonable time, found references that fan out, or too many patterns in one place")
     };
-    // The cost of each schema, including all schemas that apply in place, and the schemas that it reaches.
+    // The cost of each schema, including all schemas that apply in place, and the schemas that it
+    // reaches.
     let mut here = vec![0.0_f64; graph.nodes.len()];
     let mut reach: Vec<Steps<'_>> = vec![Steps::new(); graph.nodes.len()];
     let mut table = 0;
@@ -232,8 +234,8 @@ fn explainable_depth(graph: &Graph<'_>, order: &[usize]) -> Result<Option<usize>
         set(&mut reach, index, steps);
     }
     let mut growth = 1.0_f64;
-    // Components come after the components that they lead to, so a component's factors are known when they
-    // are needed.
+    // Components come after the components that they lead to, so a component's factors are known
+    // when they are needed.
     let components = components(graph.nodes.len(), |node, edge| {
         let node = graph.nodes.get(node)?;
         let inside = |edge: usize| node.inside.get(edge).map(|(_, to)| *to);

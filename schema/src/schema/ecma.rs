@@ -1,8 +1,9 @@
 //! Patterns of JSON Schema are regular expressions of ECMA-262 with the flag `u`. This module
-//! translates them to the syntax of the validator's engine, in which `.`, `\b`, `\<` and others differ,
-//! and refuses constructs that the engine does not have.
+//! translates them to the syntax of the validator's engine, in which `.`, `\b`, `\<` and others
+//! differ, and refuses constructs that the engine does not have.
 //!
-//! Unpaired brackets and braces, and a hyphen after a class escape, are literal, as without that flag.
+//! Unpaired brackets and braces, and a hyphen after a class escape, are literal, as without that
+//! flag.
 
 mod escape;
 
@@ -215,7 +216,8 @@ impl<'p> Cursor<'p> {
         Some(value)
     }
 
-    /// Reads `{n}`, `{n,}` or `{n,m}`, whose `{` is already read. If another text follows, nothing is read.
+    /// Reads `{n}`, `{n,}` or `{n,m}`, whose `{` is already read. If another text follows, nothing
+    /// is read.
     fn braces(&mut self) -> Option<&'p str> {
         let (inner, rest) = self.rest.split_once('}')?;
         let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

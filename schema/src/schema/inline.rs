@@ -13,11 +13,11 @@ use super::walk::{
     resolve, targets, without_document,
 };
 
-/// How many bytes inlining may add. Definitions that refer to each other can grow exponentially, and a
-/// model reads the result.
+/// How many bytes inlining may add. Definitions that refer to each other can grow exponentially,
+/// and a model reads the result.
 const MAX_ADDED_BYTES: usize = 32 * 1024;
-/// The maximum depth of the result, and of its subschemas while it is made. Clients that parse it have
-/// limits, too.
+/// The maximum depth of the result, and of its subschemas while it is made. Clients that parse it
+/// have limits, too.
 const MAX_LEVELS: usize = MAX_DEPTH + 2;
 /// How many definitions are searched for recursion. The time is quadratic.
 const MAX_TARGETS: usize = 128;
@@ -229,7 +229,8 @@ impl<'r> Inliner<'r> {
         format!("#/$defs/{}", escape(name))
     }
 
-    /// A name for a definition, from the end of a reference to it. Model APIs accept few characters.
+    /// A name for a definition, from the end of a reference to it. Model APIs accept few
+    /// characters.
     fn free_name(&self, fragment: &str) -> String {
         let end = fragment.rsplit(['/', '#', ':']).next().unwrap_or_default();
         let plain = |c: char| match c {

@@ -1,5 +1,5 @@
-//! Marks in a schema: `x-internal` for parts of values that only the host may see, `x-sensitive` and
-//! `writeOnly` for parts that no log may contain. Marks do not affect validation.
+//! Marks in a schema: `x-internal` for parts of values that only the host may see, `x-sensitive`
+//! and `writeOnly` for parts that no log may contain. Marks do not affect validation.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,8 +11,8 @@ use super::walk::{Applies, Child, address, children, escape, find_part, targets,
 use super::{Schema, ecma};
 use crate::json::parts;
 
-/// Replaces a sensitive value wherever a person, a record or a log would see it. The ledger stores this
-/// text on disk.
+/// Replaces a sensitive value wherever a person, a record or a log would see it. The ledger stores
+/// this text on disk.
 pub const HIDDEN: &str = "[hidden]";
 
 impl Schema {
@@ -26,8 +26,8 @@ impl Schema {
         self.inner.has_sensitive
     }
 
-    /// JSON pointers of the values in `instance` that the schema marks `writeOnly` or `x-sensitive`, in any
-    /// of its branches. No ledger, log or trace may contain these values.
+    /// JSON pointers of the values in `instance` that the schema marks `writeOnly` or
+    /// `x-sensitive`, in any of its branches. No ledger, log or trace may contain these values.
     pub fn sensitive_paths(&self, instance: &Value) -> Vec<String> {
         match self.has_sensitive() {
             true => self.marked(instance, SchemaMark::Sensitive),
@@ -35,8 +35,8 @@ impl Schema {
         }
     }
 
-    /// JSON pointers of the values in `instance` that the schema marks `x-internal`. A model should not
-    /// send such values.
+    /// JSON pointers of the values in `instance` that the schema marks `x-internal`. A model should
+    /// not send such values.
     pub fn internal_paths(&self, instance: &Value) -> Vec<String> {
         match self.has_internal() {
             true => self.marked(instance, SchemaMark::Internal),
@@ -79,8 +79,8 @@ impl Schema {
         found
     }
 
-    /// `instance` without the values marked `x-internal`, as a model may see it. Marked items of a list
-    /// become `null`, so that the other items keep their positions.
+    /// `instance` without the values marked `x-internal`, as a model may see it. Marked items of a
+    /// list become `null`, so that the other items keep their positions.
     pub fn outward_value(&self, mut instance: Value) -> Value {
         for path in self.internal_paths(&instance) {
             remove(&mut instance, &path);
@@ -122,8 +122,8 @@ impl SchemaMark {
         }
     }
 
-    /// Whether any schema below a value has the mark. The search covers all parts, since a reference may
-    /// point to a place that no keyword leads to.
+    /// Whether any schema below a value has the mark. The search covers all parts, since a
+    /// reference may point to a place that no keyword leads to.
     pub(super) fn is_within(self, value: &Value) -> bool {
         self.is_on(value) || parts(value).any(|part| self.is_within(part))
     }
@@ -149,8 +149,8 @@ fn remove(value: &mut Value, pointer: &str) {
     }
 }
 
-/// The compiled patterns of `patternProperties`. A pattern that the engine can't compile matches every
-/// name, so that too much is hidden rather than too little.
+/// The compiled patterns of `patternProperties`. A pattern that the engine can't compile matches
+/// every name, so that too much is hidden rather than too little.
 #[derive(Default)]
 pub(super) struct NamePatterns {
     compiled: HashMap<String, Option<Regex>>,
@@ -189,8 +189,9 @@ struct Search<'r> {
 }
 
 impl Search<'_> {
-    /// Whether a subschema applies to parts of a value that have no pointer: the names of an object's
-    /// members, or a document within a text. If such a part may be sensitive, the whole value is hidden.
+    /// Whether a subschema applies to parts of a value that have no pointer: the names of an
+    /// object's members, or a document within a text. If such a part may be sensitive, the whole
+    /// value is hidden.
     fn hides_whole(&self, child: &Child<'_>, instance: &Value) -> bool {
         self.mark == SchemaMark::Sensitive
             && match child.keyword {

@@ -1,5 +1,5 @@
-//! The properties of a schema, for lints and as text for people and models. This is an approximation
-//! and is not used for validation.
+//! The properties of a schema, for lints and as text for people and models. This is an
+//! approximation and is not used for validation.
 
 use std::collections::BTreeSet;
 
@@ -95,8 +95,8 @@ pub fn in_words<'v>(violations: impl IntoIterator<Item = (&'v str, &'v str)>) ->
 }
 
 impl Schema {
-    /// The properties that a caller may set, each with its type, as one line; `None` if the schema names no
-    /// properties.
+    /// The properties that a caller may set, each with its type, as one line; `None` if the schema
+    /// names no properties.
     pub fn takes(&self) -> Option<String> {
         let shown = self.model_view();
         let properties = shown.get("properties")?.as_object()?;
@@ -135,9 +135,9 @@ fn texts(list: Option<&Value>) -> impl Iterator<Item = &str> {
     items.filter_map(Value::as_str)
 }
 
-/// A hint for properties that a schema does not allow. `at` is the pointer of the keyword that forbids
-/// them, with references as steps. For the top level of the value, the hint only names similar
-/// properties, since [`Schema::takes`] lists all of them.
+/// A hint for properties that a schema does not allow. `at` is the pointer of the keyword that
+/// forbids them, with references as steps. For the top level of the value, the hint only names
+/// similar properties, since [`Schema::takes`] lists all of them.
 pub(super) fn instead(shown: &Value, at: &str, unexpected: &[String]) -> Option<String> {
     let (object, _keyword) = at.rsplit_once('/')?;
     let mut schema = shown;

@@ -1,5 +1,5 @@
-//! Views of a schema for models and clients: without internal parts, with the author's text made safe,
-//! and, if needed, inside another schema.
+//! Views of a schema for models and clients: without internal parts, with the author's text made
+//! safe, and, if needed, inside another schema.
 
 use serde_json::{Map, Value};
 
@@ -24,21 +24,22 @@ impl Schema {
     }
 
     /// [`Schema::model_view`] for a protocol that shows it to a model. `show` converts titles, descriptions
-    /// and comments. `at` is the JSON pointer of the place in another schema at which the view will be; it
-    /// is empty if there is no other schema. References get this pointer as a prefix.
+    /// and comments. `at` is the JSON pointer of the place in another schema at which the view will
+    /// be; it is empty if there is no other schema. References get this pointer as a prefix.
     pub fn outward_view(&self, at: &str, show: &dyn Fn(&str) -> String) -> Value {
         placed(self.model_view(), at, show)
     }
 
     /// [`Schema::outward_view`] with each reference replaced by its target, since many clients follow no
-    /// references. Recursive references stay. If the view would become much larger, all references stay.
+    /// references. Recursive references stay. If the view would become much larger, all references
+    /// stay.
     pub fn inlined_view(&self, at: &str, show: &dyn Fn(&str) -> String) -> Value {
         placed(inline(&self.model_view()), at, show)
     }
 
     /// [`Schema::inlined_view`] as one plain object: a composition at the root (`oneOf`, `if`, …), which
-    /// model APIs refuse, is merged. The object has the properties of all branches, and requires the
-    /// properties that all branches require. `None` if the schema accepts no object.
+    /// model APIs refuse, is merged. The object has the properties of all branches, and requires
+    /// the properties that all branches require. `None` if the schema accepts no object.
     ///
     /// ```
     /// use serde_json::json;

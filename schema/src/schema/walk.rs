@@ -1,5 +1,5 @@
-//! Finds the parts of a JSON Schema 2020-12 document that are schemas, and the part of a value to which
-//! each applies.
+//! Finds the parts of a JSON Schema 2020-12 document that are schemas, and the part of a value to
+//! which each applies.
 
 use serde_json::{Map, Value};
 
@@ -89,7 +89,8 @@ const OTHER_KEYWORDS: &str = "$anchor $comment $dynamicAnchor $dynamicRef $id $r
      minContains minItems minLength minProperties minimum multipleOf pattern readOnly required title \
      type uniqueItems";
 
-/// The keywords of JSON Schema 2020-12, and `definitions`, which its meta-schema keeps from earlier drafts.
+/// The keywords of JSON Schema 2020-12, and `definitions`, which its meta-schema keeps from earlier
+/// drafts.
 pub(super) fn keywords() -> impl Iterator<Item = &'static str> {
     let applicators = APPLICATORS.iter().map(|(keyword, ..)| *keyword);
     applicators.chain(OTHER_KEYWORDS.split(' '))
@@ -175,8 +176,8 @@ pub(super) fn find_part<'v, T>(
     find_below(value, &mut String::new(), below, &mut see)
 }
 
-/// The recursion of [`find`]. It has only one pointer at a time, since the pointers of all parts could
-/// take far more memory than the value.
+/// The recursion of [`find`]. It has only one pointer at a time, since the pointers of all parts
+/// could take far more memory than the value.
 fn find_below<'v, T, I: Iterator<Item = (String, &'v Value)>>(
     value: &'v Value,
     at: &mut String,
@@ -265,8 +266,8 @@ pub(super) fn patterns<'s>(
     own.into_iter().chain(named)
 }
 
-/// Keywords that don't affect which values are valid. The same applies to all keywords that start with
-/// `x-`.
+/// Keywords that don't affect which values are valid. The same applies to all keywords that start
+/// with `x-`.
 pub(super) const ANNOTATIONS: [&str; 8] = [
     "$comment",
     "default",
@@ -278,8 +279,8 @@ pub(super) const ANNOTATIONS: [&str; 8] = [
     "writeOnly",
 ];
 
-/// Keywords about the whole document, which must not be inside another document: a nested `$id` would
-/// change the meaning of `#`.
+/// Keywords about the whole document, which must not be inside another document: a nested `$id`
+/// would change the meaning of `#`.
 const DOCUMENT: [&str; 2] = ["$id", "$schema"];
 
 /// Removes the keywords about the document.

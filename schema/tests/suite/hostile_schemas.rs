@@ -271,7 +271,8 @@ proptest! {
         prop_assert_eq!(valid, schema.violations(&value, 3).is_empty());
         let (view, shown) = (schema.model_view(), schema.observable(&value));
         let _ = (schema.internal_paths(&value), schema.shape(), shown);
-        // The view for a model is a valid schema, too, unless a reference pointed into a removed part.
+        // The view for a model is a valid schema, too, unless a reference pointed into a removed
+        // part.
         if !schema.has_internal() {
             prop_assert!(compile(&view).is_ok());
         }

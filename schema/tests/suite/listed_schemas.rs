@@ -108,8 +108,8 @@ fn a_recursive_reference_stays_and_the_others_do_not() {
     );
 }
 
-/// Definitions, each of which has properties with these names that refer to the definition below. The
-/// lowest has a long text.
+/// Definitions, each of which has properties with these names that refer to the definition below.
+/// The lowest has a long text.
 fn levels(count: usize, names: &[&str]) -> Value {
     let mut definitions = serde_json::Map::new();
     definitions.insert(

@@ -17,8 +17,8 @@ use crate::error::{ErrorKind, Refusal, io_failed, too_large};
 use crate::manifest::ENVELOPE_FILE;
 use crate::text::bytes;
 
-/// How large the tar archive may be: the largest content, and headers and padding for more files than a
-/// manifest can list.
+/// How large the tar archive may be: the largest content, and headers and padding for more files
+/// than a manifest can list.
 const MAX_TAR_BYTES: u64 = MAX_BYTES + 16 * 1024 * 1024;
 /// How long the header of a zstd frame can be (RFC 8878, section 3.1.1.1).
 const MAX_FRAME_HEADER_BYTES: u64 = 18;
@@ -26,8 +26,8 @@ const MAX_FRAME_HEADER_BYTES: u64 = 18;
 /// The compression level of an archive that is joined from two pieces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// The level of [`to_bytes`](super::to_bytes), with the same bytes for the same contents. A few MB per
-    /// second.
+    /// The level of [`to_bytes`](super::to_bytes), with the same bytes for the same contents. A few
+    /// MB per second.
     #[default]
     Exact,
     /// Many times faster, but the archive is larger: for an archive that is read once and deleted.
@@ -44,8 +44,8 @@ pub fn content_bytes(contents: &Contents<'_>) -> Result<Vec<u8>, Refusal> {
     super::compress(contents.entries().get(1..).unwrap_or_default())
 }
 
-/// Reads the envelope from the first bytes of an archive; `None` if more bytes are needed. At most a
-/// little more than [`envelope::MAX_BYTES`] is decompressed.
+/// Reads the envelope from the first bytes of an archive; `None` if more bytes are needed. At most
+/// a little more than [`envelope::MAX_BYTES`] is decompressed.
 ///
 /// # Errors
 /// [`ErrorKind::ArchiveOrder`] if the first entry is not the envelope; [`ErrorKind::ArchiveFormat`],

@@ -44,8 +44,8 @@ const FIELDS: [(&str, (usize, usize)); 13] = [
     ("checksum", CHECKSUM),
 ];
 
-/// The one header for a regular file. `path` must be a bundle path or the name of a document, and `size`
-/// below 8 GiB: the caller's types and limits ensure that.
+/// The one header for a regular file. `path` must be a bundle path or the name of a document, and
+/// `size` below 8 GiB: the caller's types and limits ensure that.
 pub(crate) fn canonical(path: &str, size: u64) -> TarBlock {
     let mut header = ZEROS;
     let (prefix, name) = split(path);
@@ -64,8 +64,8 @@ pub(crate) fn canonical(path: &str, size: u64) -> TarBlock {
     header
 }
 
-/// Splits a path for the prefix and name fields. The whole path is the name if it fits; otherwise the
-/// prefix is as short as possible.
+/// Splits a path for the prefix and name fields. The whole path is the name if it fits; otherwise
+/// the prefix is as short as possible.
 fn split(path: &str) -> (&str, &str) {
     if path.len() <= NAME.1 {
         return ("", path);

@@ -26,8 +26,8 @@ const SCRYPT_P: u32 = 5;
 const MAX_SCRYPT_BYTES: u64 = 256 * 1024 * 1024;
 const MAX_SCRYPT_PARALLELIZATION: u16 = 64;
 const MAX_PBKDF2_ROUNDS: u32 = 10_000_000;
-/// The bytes before the 32 secret bytes in a PKCS#8 private key: the header of an inner octet string
-/// (RFC 8410, section 7).
+/// The bytes before the 32 secret bytes in a PKCS#8 private key: the header of an inner octet
+/// string (RFC 8410, section 7).
 const INNER_HEAD: [u8; 2] = [0x04, 0x20];
 
 /// An Ed25519 signing key.
@@ -58,20 +58,22 @@ impl SigningKey {
         Ok(Self(ed25519_dalek::SigningKey::from_bytes(&seed)))
     }
 
-    /// A key from its 32 secret bytes (RFC 8032's private key), for tests and for keys kept elsewhere.
+    /// A key from its 32 secret bytes (RFC 8032's private key), for tests and for keys kept
+    /// elsewhere.
     #[must_use]
     pub fn from_bytes(seed: &[u8; 32]) -> Self {
         Self(ed25519_dalek::SigningKey::from_bytes(seed))
     }
 
-    /// Reads a PKCS#8 PEM file, plain or encrypted. OpenSSL's `genpkey -algorithm ed25519` writes one.
-    /// The passphrase is used only if the file is encrypted.
+    /// Reads a PKCS#8 PEM file, plain or encrypted. OpenSSL's `genpkey -algorithm ed25519` writes
+    /// one. The passphrase is used only if the file is encrypted.
     ///
     /// # Errors
     /// [`ErrorKind::PassphraseNeeded`] for an encrypted file without a passphrase;
     /// [`ErrorKind::PassphraseWrong`] for a wrong passphrase; [`ErrorKind::KeyInvalid`] for a file that is
-    /// not an Ed25519 key, or whose public half belongs to another key, since signing with it would reveal
-    /// the private half. For such a key in an encrypted file, [`ErrorKind::PassphraseWrong`].
+    /// not an Ed25519 key, or whose public half belongs to another key, since signing with it would
+    /// reveal the private half. For such a key in an encrypted file,
+    /// [`ErrorKind::PassphraseWrong`].
     pub fn from_pem(pem: &str, passphrase: Option<&SecretString>) -> Result<Self, Refusal> {
         if pem.len() > MAX_PEM_BYTES {
             return Err(invalid(crate::text::bytes(pem.len() as u64)));
@@ -87,8 +89,8 @@ impl SigningKey {
         decrypt(&document, passphrase)
     }
 
-    /// Reads a key from a file of any supported form: PKCS#8, version 1 or 2, plain or encrypted, as PEM or
-    /// as DER. Copies made here are wiped; the caller wipes `bytes`.
+    /// Reads a key from a file of any supported form: PKCS#8, version 1 or 2, plain or encrypted,
+    /// as PEM or as DER. Copies made here are wiped; the caller wipes `bytes`.
     ///
     /// # Errors
     /// The errors of [`SigningKey::from_pem`].
@@ -113,8 +115,8 @@ impl SigningKey {
         }
     }
 
-    /// The key as a PKCS#8 version 1 PEM file, not encrypted. OpenSSL 3.0 can't read version 2, which contains the
-    /// public key.
+    /// The key as a PKCS#8 version 1 PEM file, not encrypted. OpenSSL 3.0 can't read version 2,
+    /// which contains the public key.
     ///
     /// # Errors
     /// [`ErrorKind::KeyInvalid`], should the encoder fail.
@@ -126,8 +128,8 @@ impl SigningKey {
         Ok(SecretString::from(pem.as_str()))
     }
 
-    /// The key as an encrypted PKCS#8 PEM file: scrypt (N = 2^14, r = 8, p = 5) and AES-256-CBC, which
-    /// OpenSSL reads.
+    /// The key as an encrypted PKCS#8 PEM file: scrypt (N = 2^14, r = 8, p = 5) and AES-256-CBC,
+    /// which OpenSSL reads.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] if the system gives no random numbers, [`ErrorKind::KeyInvalid`], should the encoder

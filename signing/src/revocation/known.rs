@@ -34,8 +34,8 @@ struct RevokedSet {
     bundles: BTreeMap<Digest, Revocation>,
 }
 
-/// All known revocations. A publisher revokes only its own keys and bundles; the operator denies keys
-/// and bundles of every publisher.
+/// All known revocations. A publisher revokes only its own keys and bundles; the operator denies
+/// keys and bundles of every publisher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Revocations(BTreeMap<Revoker, RevokedSet>);
 
@@ -87,8 +87,8 @@ impl Revocations {
         }
     }
 
-    /// Applies the revocations of `publisher` also to `other`, which is another name of the same publisher,
-    /// such as the name of an ad-hoc key.
+    /// Applies the revocations of `publisher` also to `other`, which is another name of the same
+    /// publisher, such as the name of an ad-hoc key.
     pub fn share(&mut self, publisher: &str, other: &str) {
         if let Some(revoked) = self.0.get(&Revoker::Publisher(publisher.to_owned())) {
             self.extend_set(Revoker::Publisher(other.to_owned()), revoked.clone());

@@ -177,16 +177,17 @@ pub struct TrustSettings {
     pub max_age: Option<Duration>,
     /// Whether a bundle must have provenance.
     pub require_provenance: bool,
-    /// The keys and bundles that the operator denies. The caller adds the revocations of publishers.
+    /// The keys and bundles that the operator denies. The caller adds the revocations of
+    /// publishers.
     pub denied: Revocations,
     /// The channels, each name once.
     pub channels: Vec<Channel>,
 }
 
 impl TrustSettings {
-    /// Reads `[trust]`, `[trust.deny]` and the `[[channel]]` tables of a `toolward.toml`; other tables are
-    /// ignored. `read_file` reads the files that `key_files` names; the caller decides which paths it
-    /// allows.
+    /// Reads `[trust]`, `[trust.deny]` and the `[[channel]]` tables of a `toolward.toml`; other
+    /// tables are ignored. `read_file` reads the files that `key_files` names; the caller decides
+    /// which paths it allows.
     ///
     /// ```toml
     /// [trust]

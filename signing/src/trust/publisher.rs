@@ -26,8 +26,8 @@ pub struct Publisher {
     pub actions: Vec<Prefix>,
     /// Whether this is a key that `--trust-key` names for one command.
     pub is_ad_hoc: bool,
-    /// Whether this is a bare key that the operator trusts permanently. It is never rotated, and no list
-    /// revokes it or its bundles.
+    /// Whether this is a bare key that the operator trusts permanently. It is never rotated, and no
+    /// list revokes it or its bundles.
     pub is_bare: bool,
     /// When the publisher document with its keys expires, if it does.
     pub expires: Option<Timestamp>,
@@ -88,8 +88,8 @@ impl Publisher {
         self.revoked.contains(key)
     }
 
-    /// The fingerprint that people compare before they trust this publisher. Sequence numbers and versions
-    /// are stored under it.
+    /// The fingerprint that people compare before they trust this publisher. Sequence numbers and
+    /// versions are stored under it.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.name, self.threshold, &self.keys)
@@ -104,7 +104,8 @@ impl Publisher {
     }
 }
 
-/// How many publishers a trust store may have: each of their keys may cost a verification per signature.
+/// How many publishers a trust store may have: each of their keys may cost a verification per
+/// signature.
 pub(super) const MAX_PUBLISHERS: usize = 256;
 
 /// Adds a publisher, whose name and keys no other publisher may have.

@@ -18,8 +18,8 @@ use crate::{envelope, provenance};
 /// How a zstd frame starts (RFC 8878, section 3.1.1). A skippable frame starts differently.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Reads an archive of `size` bytes whose first two entries `open` accepts. Of the archive, only the
-/// files are kept in memory.
+/// Reads an archive of `size` bytes whose first two entries `open` accepts. Of the archive, only
+/// the files are kept in memory.
 pub(super) fn read<H: BundleHead>(
     mut archive: impl BufRead,
     size: u64,
@@ -170,8 +170,8 @@ fn read_document(
         .found(quoted_bytes(&header.path)))
 }
 
-/// Checks that after the first block of zeros come a second one, the end of the frame, and the end of
-/// the file.
+/// Checks that after the first block of zeros come a second one, the end of the frame, and the end
+/// of the file.
 fn read_end(tar: &mut Decoder<'_, impl BufRead>) -> Result<(), Refusal> {
     let trailing = || Refusal::new(ErrorKind::ArchiveTrailingData);
     if next_header(tar)?.is_some() {

@@ -1,5 +1,5 @@
-//! Reads a bundle directory through `cap-std`, beneath one handle, without following links. Each file
-//! is read while its folder is walked, so that no name is looked up twice.
+//! Reads a bundle directory through `cap-std`, beneath one handle, without following links. Each
+//! file is read while its folder is walked, so that no name is looked up twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -108,8 +108,8 @@ struct FolderReader<'a, H> {
 }
 
 impl<H: BundleHead> FolderReader<'_, H> {
-    /// Reads all files in and below a folder of the bundle; `prefix` is its path with a final slash. A name
-    /// that the manifest doesn't list is refused, so the manifest bounds the walk.
+    /// Reads all files in and below a folder of the bundle; `prefix` is its path with a final
+    /// slash. A name that the manifest doesn't list is refused, so the manifest bounds the walk.
     fn folder(&mut self, folder: &Dir, prefix: &str) -> Result<(), Refusal> {
         let at = if prefix.is_empty() { "." } else { prefix };
         let mut names = Vec::new();

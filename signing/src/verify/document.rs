@@ -1,5 +1,5 @@
-//! The documents around the files: envelope, manifest, provenance. The signatures of a [`VerifiedHead`]
-//! are verified; its files must still be compared with its manifest.
+//! The documents around the files: envelope, manifest, provenance. The signatures of a
+//! [`VerifiedHead`] are verified; its files must still be compared with its manifest.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,8 +88,8 @@ pub(super) struct VerifiedHead<'a> {
 }
 
 impl<'a> VerifiedHead<'a> {
-    /// Checks the envelope's signatures, then parses the payload, in that order: no byte of a manifest is
-    /// interpreted before a trusted signature covers it.
+    /// Checks the envelope's signatures, then parses the payload, in that order: no byte of a
+    /// manifest is interpreted before a trusted signature covers it.
     pub(super) fn new(
         envelope_bytes: Option<&[u8]>,
         loose_manifest: Option<&[u8]>,
@@ -200,8 +200,8 @@ fn own_max_age_hint(publisher: &Publisher) -> String {
     format!("get the publisher's current release, or allow older ones of {name}: {change}")
 }
 
-/// Refuses by age and expiry. Under [`Mode::Audit`](super::Mode::Audit), the refusals are added to the
-/// warnings.
+/// Refuses by age and expiry. Under [`Mode::Audit`](super::Mode::Audit), the refusals are added to
+/// the warnings.
 fn check_age(
     manifest: &Manifest,
     publisher: &Publisher,

@@ -97,8 +97,8 @@ fn what_a_bare_key_signed_ends_with_its_maximum_age() {
     assert_eq!(refusal.code(), "too-old");
     let hint = refusal.hint().unwrap();
     assert!(hint.contains("trust add KEY.pub.pem"), "{hint}");
-    // The operator's maximum age for all publishers applies if it is shorter than the key's, not if it is
-    // longer.
+    // The operator's maximum age for all publishers applies if it is shorter than the key's, not if
+    // it is longer.
     let refusal = verified(&store, &at(2, Mode::Enforce, Some(90 * DAY))).unwrap_err();
     assert_eq!(refusal.code(), "too-old");
     let store = bare("acme", &["text"], 90 * DAY).unwrap();

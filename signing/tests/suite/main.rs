@@ -1,5 +1,5 @@
-//! Behaviour of the signing crate as its callers see it: accepted and refused input, and agreement with
-//! independent tools.
+//! Behaviour of the signing crate as its callers see it: accepted and refused input, and agreement
+//! with independent tools.
 
 #[cfg(test)]
 mod again;

@@ -1,5 +1,5 @@
-//! `manifest.toml`: text, syntax, fields. The refused manifests are signed, so that each breaks only
-//! the rule under test.
+//! `manifest.toml`: text, syntax, fields. The refused manifests are signed, so that each breaks
+//! only the rule under test.
 
 use toolward_signing::manifest::{MANIFEST_TYPE, MAX_BYTES, Manifest};
 use toolward_signing::verify;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 
-/// Reports that a test skipped a part, and why. It bypasses the harness, which captures the output of a
-/// passing test.
+/// Reports that a test skipped a part, and why. It bypasses the harness, which captures the output
+/// of a passing test.
 pub(crate) fn skipped(why: &str) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "skipped: {why}");

@@ -1,4 +1,5 @@
-//! Several processes at once. A child runs this test binary again, with its role in the environment.
+//! Several processes at once. A child runs this test binary again, with its role in the
+//! environment.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -143,8 +144,8 @@ fn a_full_disk_leaves_the_old_release_and_no_garbage() {
     };
     std::fs::write(place.directory.path().join("big"), big.archive()).unwrap();
     let child = command("full", place.directory.path());
-    // The shell's limit counts blocks of 512 or 1024 bytes. That is one or two MB, in both cases less than
-    // the bundle.
+    // The shell's limit counts blocks of 512 or 1024 bytes. That is one or two MB, in both cases
+    // less than the bundle.
     let mut shell = Command::new("sh");
     shell
         .args(["-c", "ulimit -f 2000; exec \"$0\" \"$@\""])

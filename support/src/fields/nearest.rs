@@ -1,4 +1,5 @@
-//! Finds the known word that a misspelt word may mean. Only this module decides how near two words are.
+//! Finds the known word that a misspelt word may mean. Only this module decides how near two words
+//! are.
 
 /// How many characters of the word are compared. Longer known words are not compared at all.
 const MAX_CHARS: usize = 64;
@@ -6,18 +7,18 @@ const MAX_CHARS: usize = 64;
 /// How many known words a search looks at. They may come from a document of any size.
 const MAX_KNOWN: usize = 512;
 
-/// How many pairs of letters a search compares. That takes some tenths of a millisecond, and a document
-/// may have thousands of wrong words.
+/// How many pairs of letters a search compares. That takes some tenths of a millisecond, and a
+/// document may have thousands of wrong words.
 const MAX_PAIRS: usize = 100_000;
 
-/// Finds the known word that `word` probably means: the known word that differs from it by the fewest
-/// slips. A slip is an additional, missing or wrong letter, or two swapped neighbours. A known word may
-/// differ by at most one slip for each three of its letters. A known word of two letters also matches a
-/// word with one more letter, and the word with its letters swapped. Of equally near words, the
-/// alphabetically first is returned.
+/// Finds the known word that `word` probably means: the known word that differs from it by the
+/// fewest slips. A slip is an additional, missing or wrong letter, or two swapped neighbours. A
+/// known word may differ by at most one slip for each three of its letters. A known word of two
+/// letters also matches a word with one more letter, and the word with its letters swapped. Of
+/// equally near words, the alphabetically first is returned.
 ///
-/// The search is bounded: it looks at the first 512 known words, ignores known words of more than 64
-/// characters, and compares only the first 64 characters of `word`. It compares 100,000 pairs of
+/// The search is bounded: it looks at the first 512 known words, ignores known words of more than
+/// 64 characters, and compares only the first 64 characters of `word`. It compares 100,000 pairs of
 /// letters in all, and skips a known word that needs more pairs than are left.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let word: String = word.chars().take(MAX_CHARS).collect();
@@ -30,7 +31,8 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// The hint at an unknown word: the word that was probably meant, else all known ones, as `the WHAT are: …`.
+/// The hint at an unknown word: the word that was probably meant, else all known ones, as
+/// `the WHAT are: …`.
 pub fn did_you_mean<'k>(
     word: &str,
     known: impl Iterator<Item = &'k str> + Clone,
@@ -42,8 +44,8 @@ pub fn did_you_mean<'k>(
     }
 }
 
-/// Searches among the names of one bundle: after some, a wrong name gets no hint. A bundle may have hundreds of
-/// thousands of wrong names, and hosts read it too.
+/// Searches among the names of one bundle: after some, a wrong name gets no hint. A bundle may have
+/// hundreds of thousands of wrong names, and hosts read it too.
 #[derive(Debug)]
 pub struct NearNames {
     left: usize,
@@ -67,8 +69,8 @@ impl NearNames {
     }
 }
 
-/// The number of slips from `candidate` to `word`. `None` if there are too many slips, if `candidate`
-/// is too long, or if fewer pairs are left than this comparison needs.
+/// The number of slips from `candidate` to `word`. `None` if there are too many slips, if
+/// `candidate` is too long, or if fewer pairs are left than this comparison needs.
 fn slips(word: &str, candidate: &str, left: &mut usize) -> Option<usize> {
     let length = |text: &str| text.chars().take(MAX_CHARS + 1).count();
     let (letters, others) = (length(candidate), length(word));

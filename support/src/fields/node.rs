@@ -1,5 +1,6 @@
-//! Values with the place of each of their parts, and the line and column of an offset in a text. This
-//! module makes nodes from TOML and from plain values; readers of other formats make their own.
+//! Values with the place of each of their parts, and the line and column of an offset in a text.
+//! This module makes nodes from TOML and from plain values; readers of other formats make their
+//! own.
 
 use std::fmt;
 use std::ops::Range;
@@ -58,8 +59,9 @@ impl fmt::Display for Position {
     }
 }
 
-/// A document's text without the byte order mark, which some editors write before UTF-8. The mark has
-/// no meaning, so readers of documents that people write drop it. Readers of signed text do not.
+/// A document's text without the byte order mark, which some editors write before UTF-8. The mark
+/// has no meaning, so readers of documents that people write drop it. Readers of signed text do
+/// not.
 ///
 /// ```
 /// assert_eq!(toolward_support::fields::without_mark("\u{feff}---\n"), "---\n");
@@ -195,8 +197,8 @@ impl<P> Node<P> {
         }
     }
 
-    /// The value without its places. A value that JSON can't represent becomes text. The parser that made
-    /// the node limits the depth.
+    /// The value without its places. A value that JSON can't represent becomes text. The parser
+    /// that made the node limits the depth.
     pub fn to_value(&self) -> Value {
         match &self.content {
             Content::Null => Value::Null,
@@ -235,8 +237,8 @@ impl<P: Copy + Default> Node<P> {
         Node { content, at }
     }
 
-    /// The place of the part at a JSON pointer: of a member's key or of a list's item. If the part does not
-    /// exist, the place of its nearest existing parent.
+    /// The place of the part at a JSON pointer: of a member's key or of a list's item. If the part
+    /// does not exist, the place of its nearest existing parent.
     pub fn place(&self, pointer: &str) -> P {
         let mut node = self;
         let mut at = self.at;

@@ -1,6 +1,6 @@
-//! Changes a user's file that belongs to other programs, with the user's consent. The file is opened
-//! beneath a folder without following links, is not written if it has changed since it was read, is
-//! replaced as a whole, and is backed up once.
+//! Changes a user's file that belongs to other programs, with the user's consent. The file is
+//! opened beneath a folder without following links, is not written if it has changed since it was
+//! read, is replaced as a whole, and is backed up once.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -55,8 +55,8 @@ struct Before {
 }
 
 impl EditedFile {
-    /// Reads a file beneath `root`, at most `limit` bytes. Links in the path of `root` are followed, but no
-    /// links below it. Nothing is changed or created.
+    /// Reads a file beneath `root`, at most `limit` bytes. Links in the path of `root` are
+    /// followed, but no links below it. Nothing is changed or created.
     ///
     /// # Errors
     /// [`Problem::NoName`] for a path that is absolute or empty, starts with `.`, or has `..`;
@@ -119,9 +119,10 @@ impl EditedFile {
         is_of_type(&self.folder, &self.backup_name(), FileType::RegularFile)
     }
 
-    /// Replaces the contents that were read. The file keeps its mode and group; a new file has mode 0600.
-    /// The contents before the first change become the only backup, with mode 0600, next to the file. A
-    /// link with the backup's name is replaced. Missing folders are created with mode 0700.
+    /// Replaces the contents that were read. The file keeps its mode and group; a new file has mode
+    /// 0600. The contents before the first change become the only backup, with mode 0600, next to
+    /// the file. A link with the backup's name is replaced. Missing folders are created with mode
+    /// 0700.
     ///
     /// # Errors
     /// [`Problem::Changed`] if the file has changed since it was read; the errors of
@@ -184,8 +185,8 @@ impl EditedFile {
     /// Reads the current file.
     fn look(&self) -> Result<Option<Before>, Error> {
         let problem = |problem| Error::new(&self.path, problem);
-        // Without these flags, a pipe would wait for a writer, and a terminal would become this process's
-        // terminal.
+        // Without these flags, a pipe would wait for a writer, and a terminal would become this
+        // process's terminal.
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let opened = match rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty()) {
@@ -213,7 +214,8 @@ impl EditedFile {
         }))
     }
 
-    /// Writes a file with another name in the same folder, waits for the disk, and returns the name.
+    /// Writes a file with another name in the same folder, waits for the disk, and returns the
+    /// name.
     fn written(&self, bytes: &[u8], mode: u32, group: Option<u32>) -> Result<OsString, Error> {
         let fail = |error| Error::io(&self.path, "written", error);
         let name = OsString::from(temporary_name().map_err(fail)?);
@@ -223,7 +225,8 @@ impl EditedFile {
             {
                 rustix::fs::fchown(file, None, Some(Gid::from_raw(group)))?;
             }
-            // Set independently of the umask, and after the group, since changing the group clears set-id bits.
+            // Set independently of the umask, and after the group, since changing the group clears
+            // set-id bits.
             Ok(rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?)
         })
         .map_err(fail)?;

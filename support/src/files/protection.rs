@@ -17,8 +17,8 @@ pub struct Error {
 /// A problem with a file or folder. Its text continues a sentence that starts with the path.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The path has no file name, such as `/` or a path that ends in `..`. A path beneath a folder may have
-    /// only plain names.
+    /// The path has no file name, such as `/` or a path that ends in `..`. A path beneath a folder
+    /// may have only plain names.
     #[error("names no file")]
     NoName,
     /// It is not a file.
@@ -126,13 +126,15 @@ impl From<Problem> for io::Error {
     }
 }
 
-/// The allowed owners of a file or folder, and the access that its mode may give to group and others.
+/// The allowed owners of a file or folder, and the access that its mode may give to group and
+/// others.
 ///
-/// Access control lists are covered as well: with such a list, the group bits are its mask, so an entry
-/// for another user shows as group access.
+/// Access control lists are covered as well: with such a list, the group bits are its mask, so an
+/// entry for another user shows as group access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// For a secret, or a file for this user's programs only: owned by the user, no access for others.
+    /// For a secret, or a file for this user's programs only: owned by the user, no access for
+    /// others.
     Private,
     /// Owned by the user; others may read, but not write.
     Own,
@@ -141,8 +143,8 @@ pub enum Protection {
 }
 
 impl Protection {
-    /// Checks the metadata of a file or folder. The metadata must come from an open descriptor, or from a
-    /// folder that no other user can write to. Otherwise a different file may be used later.
+    /// Checks the metadata of a file or folder. The metadata must come from an open descriptor, or
+    /// from a folder that no other user can write to. Otherwise a different file may be used later.
     ///
     /// # Errors
     /// [`Problem::Owner`] or [`Problem::Mode`].

@@ -1,5 +1,5 @@
-//! Frames between this process and a helper: kind, length and body. A length is checked before a buffer
-//! of that size is allocated.
+//! Frames between this process and a helper: kind, length and body. A length is checked before a
+//! buffer of that size is allocated.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -39,11 +39,12 @@ pub fn send(to: &mut impl Write, value: &impl Serialize, bytes: &[&[u8]]) -> io:
     frame(to, BYTES, bytes)
 }
 
-/// Reads the next message; `None` at the end. The value has at most `most` bytes; `most_bytes` returns
-/// how many further bytes may belong to it.
+/// Reads the next message; `None` at the end. The value has at most `most` bytes; `most_bytes`
+/// returns how many further bytes may belong to it.
 ///
 /// # Errors
-/// The errors of the reader, or an error for a message that is too long, cut off, or of another type.
+/// The errors of the reader, or an error for a message that is too long, cut off, or of another
+/// type.
 pub fn receive<T: DeserializeOwned>(
     from: &mut impl Read,
     most: usize,
@@ -90,8 +91,8 @@ pub fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
     Ok(Some((kind, length)))
 }
 
-/// Whether a buffer starts with a complete frame, so that reading the frame does not wait. A message of
-/// [`send`] has two frames: this function does not tell whether both are complete.
+/// Whether a buffer starts with a complete frame, so that reading the frame does not wait. A
+/// message of [`send`] has two frames: this function does not tell whether both are complete.
 pub fn is_whole(mut buffer: &[u8]) -> bool {
     let head = head(&mut buffer);
     matches!(head, Ok(Some((_, length))) if length <= buffer.len())
@@ -154,14 +155,14 @@ impl<'a, R: Read> Body<'a, R> {
     }
 }
 
-/// Frames that a separate thread writes, so that no other thread waits for a helper that does not read.
-/// Senders limit the number of frames.
+/// Frames that a separate thread writes, so that no other thread waits for a helper that does not
+/// read. Senders limit the number of frames.
 #[derive(Clone, Debug)]
 pub struct Outgoing(Sender<Vec<u8>>);
 
 impl Outgoing {
-    /// Starts the thread, which ends when the last clone of the returned value is dropped or the connection
-    /// ends.
+    /// Starts the thread, which ends when the last clone of the returned value is dropped or the
+    /// connection ends.
     ///
     /// # Errors
     /// If the socket can't be duplicated, or no thread can be started.

@@ -16,7 +16,8 @@ pub struct Link<S> {
     name: &'static str,
     child: Mutex<Child>,
     socket: UnixStream,
-    /// Set by the first call of [`Link::listen`]. Before that, this process must not have a second thread.
+    /// Set by the first call of [`Link::listen`]. Before that, this process must not have a second
+    /// thread.
     outgoing: Mutex<Option<Outgoing>>,
     requests: Arc<Mutex<Requests<S>>>,
 }
@@ -25,7 +26,8 @@ pub struct Link<S> {
 #[derive(Debug)]
 pub struct Requests<S> {
     next: u64,
-    /// The receivers of all requests without an answer, including requests for which no one waits any more.
+    /// The receivers of all requests without an answer, including requests for which no one waits
+    /// any more.
     pub senders: HashMap<u64, S>,
     /// The reason why the connection ended, if it has.
     ended: Option<String>,
@@ -75,8 +77,8 @@ impl<S: Send + 'static> Link<S> {
         ended.unwrap_or_else(|| format!("{} has ended", self.name))
     }
 
-    /// Starts the thread that reads the helper's answers and passes each to `take`; later calls start no
-    /// further thread. If `take` refuses an answer, the connection counts as ended.
+    /// Starts the thread that reads the helper's answers and passes each to `take`; later calls
+    /// start no further thread. If `take` refuses an answer, the connection counts as ended.
     ///
     /// # Errors
     /// If no thread can be started. The next call tries again.

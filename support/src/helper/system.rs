@@ -7,10 +7,10 @@
 
 use std::io;
 
-/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with `EFBIG`. Otherwise the
-/// signal `SIGXFSZ` ends the process. The signal gets a handler that does nothing and is not ignored,
-/// so that programs that this process executes start with the default again. An application's own
-/// handler stays.
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with `EFBIG`. Otherwise
+/// the signal `SIGXFSZ` ends the process. The signal gets a handler that does nothing and is not
+/// ignored, so that programs that this process executes start with the default again. An
+/// application's own handler stays.
 ///
 /// # Errors
 /// If the system refuses.
@@ -18,9 +18,9 @@ pub fn survive_file_limit() -> io::Result<()> {
     survive(libc::SIGXFSZ)
 }
 
-/// Makes `SIGTERM`, `SIGINT` and `SIGHUP` do nothing. A service manager sends these to all processes of
-/// a service, but a helper must run until its host has sent everything and closes the connection. Needs
-/// neither files nor threads.
+/// Makes `SIGTERM`, `SIGINT` and `SIGHUP` do nothing. A service manager sends these to all
+/// processes of a service, but a helper must run until its host has sent everything and closes the
+/// connection. Needs neither files nor threads.
 ///
 /// # Errors
 /// If the system refuses.
@@ -56,8 +56,8 @@ fn survive(signal: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Makes all files except the standard streams close when a program is executed, since this process may
-/// have inherited open files.
+/// Makes all files except the standard streams close when a program is executed, since this process
+/// may have inherited open files.
 ///
 /// # Errors
 /// If the system refuses, for example because the kernel is older than 5.11.
@@ -86,8 +86,8 @@ mod tests {
 
     use super::*;
 
-    /// The variable with the file for the process that the test starts. Without the variable, this is the
-    /// parent.
+    /// The variable with the file for the process that the test starts. Without the variable, this
+    /// is the parent.
     const FILE: &str = "TOOLWARD_TEST_LIMITED_FILE";
 
     #[test]

@@ -12,7 +12,8 @@ use serde::Serialize;
 pub enum Severity {
     /// The file is refused.
     Error,
-    /// The file is accepted; the text is read in the stricter way, or may not mean what its author expects.
+    /// The file is accepted; the text is read in the stricter way, or may not mean what its author
+    /// expects.
     Warning,
     /// Worth knowing; nothing to do.
     Note,
@@ -35,8 +36,8 @@ pub struct Code {
     pub code: &'static str,
     /// The severity of findings with this code.
     pub severity: Severity,
-    /// The exit codes of the command, in Markdown. Empty means 1 for an error, and none for a warning or a
-    /// note.
+    /// The exit codes of the command, in Markdown. Empty means 1 for an error, and none for a
+    /// warning or a note.
     pub exit: &'static str,
     /// The problem, or the broken rule. Empty if another table has the meaning of this code.
     pub meaning: &'static str,
@@ -98,8 +99,9 @@ impl AsSource for dyn Error + Send + Sync {
     }
 }
 
-/// Declares stable codes, and the errors that have them. All three forms have the same rows: a code, its meaning, and
-/// optional advice. A severity may follow the code, and in brackets the command's exit codes if they are not 1.
+/// Declares stable codes, and the errors that have them. All three forms have the same rows: a
+/// code, its meaning, and optional advice. A severity may follow the code, and in brackets the
+/// command's exit codes if they are not 1.
 ///
 /// ```
 /// use toolward_support::report::{Code, Severity, codes};

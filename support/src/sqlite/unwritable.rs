@@ -1,5 +1,5 @@
-//! Reads a file on a full or read-only disk, where nothing can be written. The last commits may be in
-//! the write-ahead log, so the log is read, or the result states that it was not.
+//! Reads a file on a full or read-only disk, where nothing can be written. The last commits may be
+//! in the write-ahead log, so the log is read, or the result states that it was not.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};

@@ -21,7 +21,8 @@ const HANDLER: &str = r#"
         let much = Vec::<u8>::with_capacity(1 << 30);
         return Err(Error::new("internal", format!("{}", much.capacity())));
     }
-    // Each piece is filled, grown and compared with the others there are, so that none may lie in another.
+    // Each piece is filled, grown and compared with the others there are, so that none may lie in
+    // another.
     let mut pieces = Vec::new();
     for round in 1..200_usize {
         for align in [1_usize, 8, 16, 64, 4096] {

@@ -1,5 +1,5 @@
-//! Checks whether a function can implement a contract: its parameters are inputs of the contract, and
-//! some JSON value fits the types of both. The values themselves are checked at each call.
+//! Checks whether a function can implement a contract: its parameters are inputs of the contract,
+//! and some JSON value fits the types of both. The values themselves are checked at each call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

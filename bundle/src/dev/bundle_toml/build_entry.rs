@@ -12,11 +12,11 @@ use crate::codes;
 pub struct BuildEntry {
     /// The kind of the source, which determines how it is built.
     pub kind: BuildKind,
-    /// The source, below the bundle's directory: the crate's directory for Rust, the package's directory
-    /// for Go, the directory of the sources for C, otherwise a file.
+    /// The source, below the bundle's directory: the crate's directory for Rust, the package's
+    /// directory for Go, the directory of the sources for C, otherwise a file.
     pub source: String,
-    /// The world of a driver in JavaScript or Python, which determines its imports. In compiled languages,
-    /// a driver imports only the functions that it calls.
+    /// The world of a driver in JavaScript or Python, which determines its imports. In compiled
+    /// languages, a driver imports only the functions that it calls.
     pub world: World,
     /// Whether the program's start-up runs once at build time instead of in each call.
     pub snapshot: bool,
@@ -69,8 +69,8 @@ impl BuildKind {
         matches!(self, Self::Js | Self::Python | Self::Wasm)
     }
 
-    /// Whether the `[[build]]` table of this kind may request a snapshot. The tools for JavaScript and
-    /// Python always take a snapshot, and drivers in Rust and C start too fast to need one.
+    /// Whether the `[[build]]` table of this kind may request a snapshot. The tools for JavaScript
+    /// and Python always take a snapshot, and drivers in Rust and C start too fast to need one.
     pub const fn may_snapshot(self) -> bool {
         matches!(self, Self::Go)
     }

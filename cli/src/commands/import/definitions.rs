@@ -20,7 +20,8 @@ const MAX_FILES: usize = 1000;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Tool definitions of AML, NAME.tool.md: each becomes a contract, and a driver if it is a REST API
+    /// Tool definitions of AML, NAME.tool.md: each becomes a contract, and a driver if it is a REST
+    /// API
     Aml(AmlFlags),
     /// A tools.json of version 1, as Runloop's agents have it next to policy.caps
     Runloop(Runloop),
@@ -41,7 +42,8 @@ pub(crate) struct AmlFlags {
     #[arg(required = true)]
     files: Vec<PathBuf>,
 
-    /// The id of the bundle, and what the ids of its tools start with: send_email becomes PREFIX.send-email
+    /// The id of the bundle, and what the ids of its tools start with: send_email becomes
+    /// PREFIX.send-email
     #[arg(long, value_name = "ID")]
     prefix: String,
 

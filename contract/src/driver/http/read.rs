@@ -55,8 +55,8 @@ impl HttpDefaults {
         defaults
     }
 
-    /// The part of `network.egress` that the requests use: the host of `base_url`, or, in the form of
-    /// version 0.1, the only host in the list.
+    /// The part of `network.egress` that the requests use: the host of `base_url`, or, in the form
+    /// of version 0.1, the only host in the list.
     pub(in crate::driver) fn egress(
         &mut self,
         egress: PlacedValue<CapabilitySet>,

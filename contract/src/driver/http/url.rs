@@ -8,8 +8,8 @@ use crate::driver::template::{Template, TemplatePart, TemplateReader};
 use crate::source::FieldReader;
 use crate::url_path::{has_valid_escapes, percent_decoded, percent_encoded};
 
-/// How many bytes `base_url` may have, and how many parts its path may have. Each entry of the driver
-/// has a copy of the path.
+/// How many bytes `base_url` may have, and how many parts its path may have. Each entry of the
+/// driver has a copy of the path.
 const MAX_BYTES: usize = 1024;
 const MAX_SEGMENTS: usize = 16;
 
@@ -69,11 +69,11 @@ impl BaseUrl {
 /// Path and query, split before anything is filled in, so that a value can't change the structure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Path segments, first the segments of `base_url`. Literal text is encoded as in the URL; values are
-    /// percent-encoded when they are filled in.
+    /// Path segments, first the segments of `base_url`. Literal text is encoded as in the URL;
+    /// values are percent-encoded when they are filled in.
     pub segments: Vec<Template>,
-    /// Query parameters: literal names, encoded as in the URL, and values. A value is either one secret or
-    /// text without secrets.
+    /// Query parameters: literal names, encoded as in the URL, and values. A value is either one
+    /// secret or text without secrets.
     pub query: Vec<(String, Template)>,
 }
 

@@ -48,8 +48,8 @@ pub(super) fn render(
     Ok((url, secrets))
 }
 
-/// Fills in one path segment. With any value it stays one segment, even for servers that decode before
-/// they split.
+/// Fills in one path segment. With any value it stays one segment, even for servers that decode
+/// before they split.
 fn segment(template: &Template, values: Values<'_>, url: &mut String) -> Result<(), RenderError> {
     const POSITION: &str = "the path";
     let mut decoded = Vec::new();
@@ -83,8 +83,8 @@ fn segment(template: &Template, values: Values<'_>, url: &mut String) -> Result<
     }
 }
 
-/// Whether a server may read a segment as empty, `.` or `..`: some servers decode twice, and some drop
-/// the part after `;`.
+/// Whether a server may read a segment as empty, `.` or `..`: some servers decode twice, and some
+/// drop the part after `;`.
 fn may_be_dots(mut segment: Vec<u8>) -> bool {
     loop {
         let name = segment.split(|byte| *byte == b';').next();

@@ -38,8 +38,8 @@ pub(crate) enum Direction {
 pub(crate) struct Difference {
     pub(crate) specification: Specification,
     pub(crate) direction: Direction,
-    /// The affected fields: `[]` is an item of a list, `*` any name, `**` everything below. Empty means the
-    /// whole document.
+    /// The affected fields: `[]` is an item of a list, `*` any name, `**` everything below. Empty
+    /// means the whole document.
     pub(crate) fields: &'static [&'static str],
     /// Stricter: codes of this host's errors. Wider: the code of its warning, if any.
     pub(crate) codes: &'static [&'static str],
@@ -49,8 +49,8 @@ pub(crate) struct Difference {
     pub(crate) rule: &'static str,
     /// The reason for the difference.
     pub(crate) reason: &'static str,
-    /// The changes that make the smallest valid document show the difference: JSON pointers with JSON, or
-    /// `@text N`, `@list N` and `@deep N` for a text, list or nesting of that size.
+    /// The changes that make the smallest valid document show the difference: JSON pointers with
+    /// JSON, or `@text N`, `@list N` and `@deep N` for a text, list or nesting of that size.
     pub(crate) case: &'static [(&'static str, &'static str)],
 }
 

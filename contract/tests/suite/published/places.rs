@@ -6,7 +6,8 @@ use serde_json::Value;
 /// A document, and the field on each of its lines.
 pub(crate) struct Written {
     pub(crate) text: String,
-    /// The fields of the lines, from line 1, as dotted paths; `[]` after a name is an item of a list.
+    /// The fields of the lines, from line 1, as dotted paths; `[]` after a name is an item of a
+    /// list.
     fields: Vec<String>,
 }
 

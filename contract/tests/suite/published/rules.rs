@@ -1,5 +1,5 @@
-//! The rules of a specification for a field, as data. Both the JSON Schema of a document and example
-//! documents are generated from them. Independent of any specification.
+//! The rules of a specification for a field, as data. Both the JSON Schema of a document and
+//! example documents are generated from them. Independent of any specification.
 
 use serde_json::{Map, Value, json};
 
@@ -28,8 +28,8 @@ pub(crate) const fn may(name: &'static str, rule: Rule) -> Row {
     }
 }
 
-/// The rule for a value. The texts in some rules are usual values for generated documents; they do not
-/// restrict the value.
+/// The rule for a value. The texts in some rules are usual values for generated documents; they do
+/// not restrict the value.
 pub(crate) enum Rule {
     /// Any value. The texts are example values, as JSON.
     Anything(&'static [&'static str]),

@@ -1,6 +1,6 @@
 //! The content of the published JSON Schemas of the specifications for front matter: names, types,
-//! words and limits. The schemas themselves belong to others and are not in this repository. Formats
-//! (`uri`) are left out, since JSON Schema 2020-12 does not check them by default.
+//! words and limits. The schemas themselves belong to others and are not in this repository.
+//! Formats (`uri`) are left out, since JSON Schema 2020-12 does not check them by default.
 //!
 //! `PUBLISHED_SCHEMAS=DIR cargo test --test suite published` compares these statements with the
 //! published files in `DIR`, if their digests match the ones below.
@@ -13,8 +13,8 @@ use super::rules::{Row, Rule, may, must};
 /// A published schema.
 pub(crate) struct Statement {
     pub(crate) specification: Specification,
-    /// The published file, at commit dddee02 of agentproto/agentproto (9 August 2026). `AIP-NN` in the
-    /// file's name is in lower case.
+    /// The published file, at commit dddee02 of agentproto/agentproto (9 August 2026). `AIP-NN` in
+    /// the file's name is in lower case.
     pub(crate) file: &'static str,
     /// SHA-256 of that file.
     pub(crate) sha256: &'static str,

@@ -1,5 +1,5 @@
-//! A registry that redirects to another host: the client follows only if the operator allowed it, and
-//! never with credentials.
+//! A registry that redirects to another host: the client follows only if the operator allowed it,
+//! and never with credentials.
 
 use std::net::IpAddr;
 

@@ -1,6 +1,6 @@
-//! Translates escapes (a backslash and the characters after it) and classes (`[…]`). The characters of
-//! a class are written as ranges, since `&&` and similar sequences have a meaning in the engine's
-//! syntax but not in ECMA-262.
+//! Translates escapes (a backslash and the characters after it) and classes (`[…]`). The characters
+//! of a class are written as ranges, since `&&` and similar sequences have a meaning in the
+//! engine's syntax but not in ECMA-262.
 
 use std::fmt::Write as _;
 
@@ -81,8 +81,8 @@ pub(super) fn class(cursor: &mut Cursor<'_>, out: &mut String) -> Result<(), Str
     Ok(())
 }
 
-/// The next atom; `None` at the end of the class. A class has no back-references and no boundaries, so
-/// `\b` is a character.
+/// The next atom; `None` at the end of the class. A class has no back-references and no boundaries,
+/// so `\b` is a character.
 fn atom(cursor: &mut Cursor<'_>) -> Result<Option<Escape>, String> {
     let c = cursor.next().ok_or("a class that is not closed")?;
     Ok(match c {

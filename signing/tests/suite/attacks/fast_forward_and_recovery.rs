@@ -1,5 +1,5 @@
-//! A thief uses up the version numbers, so that the publisher has none left. The publisher recovers by
-//! revoking the stolen key.
+//! A thief uses up the version numbers, so that the publisher has none left. The publisher recovers
+//! by revoking the stolen key.
 
 use toolward_signing::publisher::rotate;
 use toolward_signing::revocation::{RevocationList, SignedList, VerifiedList, accept};

@@ -1,5 +1,5 @@
-//! A thief releases a bundle with the highest possible sequence, so that no genuine release is newer.
-//! The publisher recovers with a reset.
+//! A thief releases a bundle with the highest possible sequence, so that no genuine release is
+//! newer. The publisher recovers with a reset.
 
 use toolward_signing::Digest;
 use toolward_signing::manifest::Manifest;

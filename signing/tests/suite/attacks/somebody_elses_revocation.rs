@@ -69,8 +69,8 @@ fn a_digest_of_another_publishers_bundle_in_a_list_reaches_nothing() {
         .into_inner()
         .document;
     revocations.add_list(&accepted);
-    // The revocation of another publisher's key has no effect, even if the store learned of the key's
-    // owner only later.
+    // The revocation of another publisher's key has no effect, even if the store learned of the
+    // key's owner only later.
     accepted.keys = vec![revoked_key(1)];
     revocations.add_list(&accepted);
     let options = VerifyOptions {

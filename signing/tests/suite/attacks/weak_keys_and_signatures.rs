@@ -87,7 +87,8 @@ fn a_signature_with_an_r_of_small_order_is_refused_though_the_lax_check_takes_it
 #[test]
 fn keys_of_small_or_mixed_order_are_refused_though_the_lax_check_takes_their_signatures() {
     let torsion = EIGHT_TORSION[1];
-    // Cases 0, 1 and 2 of ed25519-speccheck, computed: small A and R; small A, mixed R; mixed A, small R.
+    // Cases 0, 1 and 2 of ed25519-speccheck, computed: small A and R; small A, mixed R; mixed A,
+    // small R.
     let small = torsion.compress().to_bytes();
     let r_small = (-torsion).compress().to_bytes();
     let (message, signature) = lax_case(&small, |_| joined(&r_small, &Scalar::ZERO));
@@ -208,8 +209,8 @@ fn raised(s: &Scalar, factor: u32) -> [u8; 32] {
     sum
 }
 
-/// The twelve cases of ed25519-speccheck ("Taming the many EdDSAs", table 6), recomputed. They differ
-/// in the orders of the key and `R`, in their encodings, and in whether the equation holds.
+/// The twelve cases of ed25519-speccheck ("Taming the many EdDSAs", table 6), recomputed. They
+/// differ in the orders of the key and `R`, in their encodings, and in whether the equation holds.
 fn speccheck() -> Vec<Case> {
     let torsion = EIGHT_TORSION[1];
     let bytes = |point: EdwardsPoint| point.compress().to_bytes();
@@ -239,8 +240,8 @@ fn speccheck() -> Vec<Case> {
         case(small, r_mixed, only_nonce, (r_mixed, small), is_one),
         case(mixed, r_small, without_nonce, (r_small, mixed), is_one),
         case(mixed, r_mixed, response, (r_mixed, mixed), is_one),
-        // First a case in which the equation holds only if it is multiplied by the cofactor; then one in which
-        // it holds only if that multiplication comes last.
+        // First a case in which the equation holds only if it is multiplied by the cofactor; then
+        // one in which it holds only if that multiplication comes last.
         case(mixed, r_mixed, response, (r_mixed, mixed), |h| !is_one(h)),
         case(mixed, r_prime, response, (r_prime, mixed), |h| {
             !is_zero(h) && !is_zero(&(h * Scalar::from(8_u64)))
@@ -353,8 +354,8 @@ fn of_the_cases_on_which_libraries_differ_none_is_taken() {
     assert_eq!(refusal.code(), "key-weak");
 }
 
-/// OpenSSL 3.0 accepts the same signatures as the lax check and leaves the check for weak keys to its
-/// caller. Some builds may be stricter.
+/// OpenSSL 3.0 accepts the same signatures as the lax check and leaves the check for weak keys to
+/// its caller. Some builds may be stricter.
 #[test]
 fn openssl_agrees_wherever_the_key_is_sound_and_takes_nothing_but_what_weak_keys_sign() {
     let folder = tempfile::tempdir().unwrap();
