@@ -1,5 +1,5 @@
-//! A new bundle whose source is a tools.json of version 1, in Runloop's form: requests, without
-//! code.
+//! Creates a bundle from a tools.json of version 1, in Runloop's form. Its tools are HTTP requests,
+//! without code.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -58,7 +58,7 @@ pub fn create(
     Ok(files.into_iter().map(|(name, _)| name.to_owned()).collect())
 }
 
-/// Checks that a host can read and run an entry alone.
+/// Checks that a host can read this one entry and accepts its transport.
 ///
 /// # Errors
 /// The problem of the entry.

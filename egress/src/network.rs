@@ -137,7 +137,7 @@ impl Transport {
     /// Otherwise the first https request loads them.
     ///
     /// # Errors
-    /// If no roots exist, or a PEM file contains something else.
+    /// If the system has no roots, or a PEM file has no valid certificate.
     pub fn load_roots(&self) -> Result<usize, RootsError> {
         let load = || connect::load(&self.0.settings);
         let loaded = self.0.tls.get_or_init(load).clone();

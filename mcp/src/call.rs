@@ -283,7 +283,8 @@ fn named(request: Request, meta: &JsonObject, session: Option<&str>) -> Result<R
 /// The name of a new session.
 pub(crate) fn new_session() -> String {
     let mut random = [0_u8; 16];
-    // Without random bytes, all sessions have one name, and an id counts in all of them.
+    // Without random bytes all sessions have the same name, so an id of one is valid in all of
+    // them.
     let _ = getrandom::fill(&mut random);
     format!("{:032x}", u128::from_ne_bytes(random))
 }

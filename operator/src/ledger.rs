@@ -31,14 +31,14 @@ const WAITS: &[(&str, WaitFor)] = &[("started", WaitFor::Started), ("ended", Wai
 /// Which row of a call that changes something must be on the disk before the reply is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WaitFor {
-    /// The row before the call is dispatched.
+    /// The row that is written before the call is dispatched.
     Started,
     /// Also the row of the call's end.
     #[default]
     Ended,
 }
 
-/// Returns the value of `keep` in the configuration.
+/// Returns the word for `keep`, as the configuration has it.
 pub fn keep_word(keep: Keep) -> &'static str {
     let word = KEEPS.iter().find(|(_, known)| *known == keep);
     word.map_or("all", |(word, _)| word)

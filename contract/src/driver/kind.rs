@@ -144,7 +144,7 @@ pub struct Implements {
     /// The contract, as written: an id, or the path of its TOOL.md or of the folder that has it.
     pub tool: String,
     /// The contract's id; `None` for a path that leads to no contract, or that
-    /// [`Driver::resolve_paths`] has not followed yet. Such an entry binds to nothing.
+    /// [`super::Driver::resolve_paths`] has not followed yet. Such an entry binds to nothing.
     pub tool_id: Option<ToolId>,
     /// The versions of the contract that it serves, as npm reads ranges.
     pub version: nodejs_semver::Range,

@@ -55,8 +55,8 @@ pub(crate) fn decide(call: Validated) -> Result<Granted, CallError> {
 }
 
 impl ToolFacts {
-    /// The error that ends every valid call of the tool without a context; `None` if calls can run.
-    /// The reason is that policy blocks all drivers, that the tool has no driver, or that the
+    /// The error with which every valid call ends that brings no context; `None` if such calls can
+    /// run. The reason is that policy blocks all drivers, that the tool has no driver, or that the
     /// operator does not give the required context. The text is for callers: it names what is
     /// missing, but no line of a policy.
     pub fn refusal(&self) -> Option<CallError> {
@@ -98,8 +98,8 @@ fn denied(tool: &str, denial: &Denial) -> CallError {
     } else {
         format!("the policy denies `{tool}`")
     };
-    // The caller may be an agent: only the command shows the lines to add and the
-    // directories behind workspaces.
+    // The caller may be an agent: only the `toolward` command, which the operator runs, shows the
+    // lines to add and the directories behind workspaces.
     CallError::new(ErrorCode::UNAUTHORISED, class, message)
         .with_cause(json!({ "missing": names }))
         .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("grant it"))

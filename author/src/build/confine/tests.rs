@@ -179,7 +179,7 @@ fn a_confined_program_looks_into_no_process_that_it_did_not_start() {
     };
     let here = std::env::current_dir().unwrap();
     assert_eq!(printed, format!("{}\nend", here.display()));
-    // The kernel allows this to root, and to users who may measure performance.
+    // Root, and users who may measure performance, may read the environment of another process.
     if fs::metadata("/proc/self").unwrap().uid() != 0 {
         let environment = prints(&home.confinement(), "cat /proc/$PPID/environ | wc -c");
         assert_eq!(environment.unwrap(), "0");

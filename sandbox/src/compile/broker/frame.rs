@@ -14,7 +14,7 @@ use crate::engine::EngineHash;
 /// The version of the protocol; both sides usually have the same build.
 pub(super) const PROTOCOL: u32 = 5;
 
-/// The most bytes of a message without component or artifact.
+/// The most bytes of a message, not counting its component or artifact.
 const SMALL: usize = 64 << 10;
 
 /// The first message of the host, sent before the host handles untrusted data. No other message may
@@ -47,7 +47,7 @@ pub(super) enum Request {
         id: u64,
         engine: EngineHash,
         component: Digest,
-        /// The most that this compilation may cost, in addition to the limits.
+        /// A budget of this compilation. The lower of it and each limit counts.
         budget: CompileCost,
     },
     Cancel {
