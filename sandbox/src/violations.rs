@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde::{Serialize, Serializer};
 use toolward_contract::capability::Class;
@@ -93,8 +93,8 @@ struct CallViolations {
     /// Redacts subjects.
     secrets: Option<Arc<dyn RedactText>>,
     reported: Reported,
-    /// Whether policy ends the call; checked at each entry into the guest.
-    ends: AtomicBool,
+    /// The violation at which policy ends the call; checked at each entry into the guest.
+    ends: OnceLock<Violation>,
 }
 
 /// The number of logged violations of one driver.
@@ -168,24 +168,28 @@ impl Violations {
         }
         match self.0.on_violation {
             OnViolation::Record => Ok(()),
-            OnViolation::End => {
-                self.0.ends.store(true, Ordering::Release);
-                Err(EndsCall(violation))
-            }
+            OnViolation::End => Err(EndsCall(self.0.ends.get_or_init(|| violation).clone())),
         }
     }
 
     /// The violation that ends the call, if any. A guest may not see a refusal on another task, so
     /// this is checked when the guest is entered again.
     pub fn ends(&self) -> Option<Violation> {
-        if !self.0.ends.load(Ordering::Acquire) {
-            return None;
-        }
-        let found = lock(&self.0.found);
-        found.first.first().cloned()
+        self.0.ends.get().cloned()
     }
 
-    /// Adds the violations of a nested call, or of a driver that was tried before.
+    /// Adds the violations of a driver that was tried before in this call.
+    pub fn follow(&self, before: &Self) {
+        let before = before.found();
+        self.absorb(&before.first, before.total);
+        let mut found = lock(&self.0.found);
+        for (kind, count) in before.own {
+            let of_kind = found.own.entry(kind).or_default();
+            *of_kind = of_kind.saturating_add(count);
+        }
+    }
+
+    /// Adds the violations of a nested call, which counts them by kind itself.
     pub fn absorb(&self, first: &[Violation], total: u64) {
         let mut found = lock(&self.0.found);
         found.total = found.total.saturating_add(total);
@@ -248,6 +252,32 @@ mod tests {
             "network", "path", "database", "secret", "external", "tool", "user", "socket",
         ];
         assert_eq!(words, all);
+    }
+
+    #[test]
+    fn a_driver_that_follows_another_has_the_kinds_of_its_violations() {
+        let new = || Violations::new(OnViolation::Record, &Reported::default(), None);
+        let (first, nested, second) = (new(), new(), new());
+        first.record(&Class::Secret, "token").expect("goes on");
+        nested.record(&Class::Tool, "a.tool").expect("goes on");
+        first.absorb(&nested.found().first, 1);
+        second.record(&Class::Secret, "token").expect("goes on");
+        second.follow(&first);
+        let found = second.found();
+        assert_eq!((found.first.len(), found.total), (2, 3));
+        assert_eq!(found.own, [((&Class::Secret).into(), 2)].into());
+    }
+
+    #[test]
+    fn the_violation_that_ends_a_call_is_its_own() {
+        let nested = Violations::new(OnViolation::Record, &Reported::default(), None);
+        nested.record(&Class::Tool, "a.tool").expect("goes on");
+        let violations = Violations::new(OnViolation::End, &Reported::default(), None);
+        violations.absorb(&nested.found().first, 1);
+        assert_eq!(violations.ends(), None);
+        let ended = violations.record(&Class::Secret, "token").unwrap_err();
+        assert_eq!(violations.ends(), Some(ended.0));
+        assert_eq!(violations.ends().unwrap().subject, "token");
     }
 
     #[test]

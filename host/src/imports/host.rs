@@ -209,8 +209,7 @@ impl HostImports {
         if let Some(redactor) = before.secrets.redactor() {
             self.secrets.keep_out_earlier(&redactor);
         }
-        let found = before.violations.found();
-        self.violations.absorb(&found.first, found.total);
+        self.violations.follow(&before.violations);
     }
 
     /// Records a denied request as a violation.
