@@ -153,8 +153,8 @@ impl TrustStore {
         }
     }
 
-    /// Also trusts a configured publisher for ids of actions below these prefixes. An unknown name
-    /// changes nothing.
+    /// Sets the further prefixes below which a configured publisher may publish ids of actions.
+    /// They replace earlier ones. An unknown name changes nothing.
     pub fn give_actions(&mut self, publisher: &str, actions: Vec<Prefix>) {
         if let Some(publisher) = Arc::make_mut(&mut self.publishers).get_mut(publisher) {
             Arc::make_mut(publisher).actions = actions;
