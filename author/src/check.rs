@@ -31,7 +31,8 @@ use below::enclosing_bundle;
 pub struct CheckReport {
     /// The findings, by file and line.
     pub diagnostics: Vec<Diagnostic>,
-    /// How many contracts, drivers, actions and prompts were read.
+    /// How many documents were checked: contracts, drivers, actions and prompts, and other files
+    /// such as `tools.json`.
     pub documents: usize,
     /// How many bundles were compared with an earlier release.
     pub compared: usize,
@@ -393,7 +394,7 @@ const ELSEWHERE: [&str; 2] = [
 fn examine_loose(files: &Files) -> CheckReport {
     let mut found = CheckReport::default();
     let documents = examine_documents(files, Surroundings::NONE, &mut found);
-    // The rest of its bundle is not in this directory.
+    // The rest of the bundle is not in this directory.
     found
         .diagnostics
         .retain(|diagnostic| !ELSEWHERE.contains(&diagnostic.code));

@@ -1,5 +1,5 @@
-//! Warnings about documents that are valid but probably not as intended. They are for the author,
-//! and never a reason for a host to refuse a bundle.
+//! Findings for the author: documents that are valid but probably not as intended, and names that
+//! can't be in a bundle.
 
 mod credentials;
 mod schemas;
@@ -380,7 +380,8 @@ pub(crate) fn finding(
     Diagnostic::new(code, path, at, message).with_hint(hint)
 }
 
-/// Reports components without a driver, and builds without a component.
+/// Reports components and outputs of builds that no driver names, and snapshots of drivers that may
+/// be given files.
 pub(crate) fn components(
     documents: &Documents,
     files: &Files,

@@ -80,7 +80,7 @@ impl FromFlags for Trust {
     type Flags = TrustFlags;
 
     fn from_flags(flags: TrustFlags) -> Self {
-        // Both `--trust-key` and `--config` replace the variable with keys.
+        // Both `--trust-key` and `--config` replace the keys of the variable.
         let named = !flags.trust_key.is_empty() || flags.config.is_some();
         let keys = match named {
             true => flags.trust_key,

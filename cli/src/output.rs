@@ -1,5 +1,5 @@
-//! Where output goes: results to standard output, everything else to standard error. Other people's
-//! text is sanitised first.
+//! Where output goes: results and diagnostics to standard output, everything else to standard
+//! error. With `--json`, a failure goes to standard output. Other people's text is sanitised first.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -186,7 +186,7 @@ impl Context {
 #[derive(Debug)]
 pub(crate) struct Notes {
     look: Look,
-    /// The warnings that were written already, since a key may be met several times.
+    /// The warnings that were written already. For example, a key may be read several times.
     warned: Mutex<BTreeSet<String>>,
 }
 
@@ -275,7 +275,7 @@ fn wrapped_block(label: &str, text: &str) -> String {
     wrapped_behind(label, &text::visible(text, MAX_MESSAGE_CHARS), "\n  | ")
 }
 
-/// Writes bytes that this command made to standard output.
+/// Writes bytes to standard output without sanitising them, since this command made them.
 pub(crate) fn raw(bytes: &[u8]) -> Result {
     write_out(&String::from_utf8_lossy(bytes))
 }
@@ -288,7 +288,7 @@ pub(crate) fn listed(items: &[String], max: usize) -> String {
     }
 }
 
-/// Returns a tool's state for people, in capitals if the tool does not run.
+/// Returns a tool's state for people, in capitals if the tool is blocked or refused.
 pub(crate) fn state_word(state: &'static str) -> &'static str {
     match state {
         "blocked" => "BLOCKED",

@@ -179,7 +179,7 @@ impl ServedDocuments {
     /// Returns the documents of these bundles that policy serves.
     ///
     /// # Errors
-    /// If two documents would have the same name or URI.
+    /// If two documents would have the same name, or if a URI could mean documents of two bundles.
     pub(crate) fn of<'c>(
         contents: impl IntoIterator<Item = &'c Content>,
         policy: &Policy,
@@ -289,6 +289,7 @@ impl ServedDocuments {
     /// `prompts/get`, in both eras. If required arguments are missing, the person behind the client
     /// is asked for them.
     ///
+    /// # Errors
     /// If no such prompt exists, if it does not take an argument as the client gives it, or if
     /// arguments are missing and no person can be asked.
     pub(crate) async fn prompt(

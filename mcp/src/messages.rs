@@ -77,7 +77,7 @@ pub(crate) fn scan(text: &[u8]) -> Scan<'_> {
     let mut depth = 0_usize;
     // The array or object that was opened last, if it is empty so far.
     let mut opened = None;
-    // The text that ended last, the member whose value is being read, and its start.
+    // The text that ended last, the member whose value is being read, and the value's start.
     let (mut last, mut member, mut start): (&[u8], &[u8], usize) = (&[], &[], 0);
     let mut at = 0_usize;
     while let Some(&byte) = text.get(at) {
@@ -198,7 +198,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// Whether it is an answer to a request of the server.
+    /// Whether it has no `method`. Only answers to requests of the server have none.
     pub(crate) fn is_answer(&self) -> bool {
         self.member("method").is_none()
     }

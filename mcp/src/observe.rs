@@ -28,8 +28,9 @@ const MAX_QUEUED_REPORTS: usize = 64;
 /// Reports that are sent at once. After them, one report is sent per [`REPORT_INTERVAL`].
 const BURST_REPORTS: u32 = 16;
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
-/// Time between the last report and the result. A client that reads both at once may handle the
-/// result first, and some clients then fail on a report of a call that they no longer know.
+/// The least time between the last progress report and the result. A client that reads both at once
+/// may handle the result first, and some clients then fail on a report of a call that they no
+/// longer know.
 const RESULT_GAP: Duration = Duration::from_millis(50);
 /// How long waiting log records may delay the result.
 const LOG_TIMEOUT: Duration = Duration::from_secs(1);
@@ -107,7 +108,7 @@ pub(crate) fn observer(
 impl Forwarder {
     /// Runs a call and forwards its reports. Once the result is known, waiting progress is dropped,
     /// because some clients fail on progress of a call whose result they have. Waiting log records
-    /// are sent before the result.
+    /// are sent before the result, for at most [`LOG_TIMEOUT`].
     pub(crate) async fn during<T>(mut self, call: impl Future<Output = T>) -> T {
         let mut call = std::pin::pin!(call);
         // When the last progress was sent.

@@ -71,7 +71,8 @@ pub(crate) fn of(reply: Reply, structure: Structure) -> CallToolResult {
     }
 }
 
-/// Whether a text among the blocks repeats the value: as its JSON, or as the only text in it.
+/// Whether a text block repeats the value. It is either the value's JSON, or the string that is the
+/// value or its only member.
 fn repeats(blocks: &[Block], value: &Value) -> bool {
     let only = match value {
         Value::String(text) => Some(text),

@@ -155,7 +155,8 @@ impl BundleSource {
         }))
     }
 
-    /// Returns the tools of installed bundles that are not loaded now, by bundle and id.
+    /// Returns the tools of the installed bundles that are not loaded now. Returns none if bundles
+    /// are named or a directory is under work.
     pub fn refused(&self, environment: &Environment) -> Result<Vec<RefusedTool>> {
         let store = match self.kind() {
             SourceKind::Installed => self.store.existing(environment)?,
@@ -242,7 +243,7 @@ pub fn dev_content(
     Ok(content)
 }
 
-/// Returns the actions of the installed bundles that verify now. Without a store it is empty.
+/// Returns the actions of the installed bundles that verify now; none if no store exists.
 fn installed_libraries(
     trust: &Trust,
     store: &StoreLocation,

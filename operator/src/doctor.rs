@@ -1,5 +1,5 @@
-//! Checks that the configuration works on this machine. Each check tries the operation that it
-//! reports on.
+//! Checks that the configuration works on this machine. Most checks try the operation that they
+//! report on.
 
 mod policy;
 
@@ -142,8 +142,8 @@ pub fn machine(trust: &Trust, config: Option<&Path>, environment: &Environment) 
 /// How many of the newest lasting changes are shown.
 const MAX_CHANGES: usize = 10;
 
-/// Returns one note for each of the newest lasting changes; none without a state directory. Here a
-/// second person can see the changes that another person confirmed.
+/// Returns one note for each of the newest lasting changes, or one error if they can't be read;
+/// none without a state directory. Here a person can see the changes that another person confirmed.
 pub fn lasting_changes(environment: &Environment) -> Vec<Check> {
     let Ok(changes) = LastingChanges::of(environment) else {
         return Vec::new();
@@ -207,7 +207,8 @@ pub fn installed(store: &StoreLocation, trust: &Trust, environment: &Environment
     checks.map(|one| one.named("installed")).collect()
 }
 
-/// Checks that the engine starts with a pool of memories. A limit on address space prevents that.
+/// Checks that the engine starts with a pool of memories. A limit on address space can prevent
+/// that.
 fn engine() -> Check {
     let starts = "the WebAssembly engine starts";
     let Err(without_pool) = EngineProfile::for_limits(&Limits::default()).engine() else {

@@ -22,7 +22,8 @@ use loaded::{read_all, withheld_tools};
 
 pub use loaded::{LoadedBundles, hold_changed, libraries, reason, renew_surfaces};
 
-/// How long completion waits for a process that writes. A person at a shell waits for completion.
+/// How long completion waits for a process that writes the store. Short, since a person waits at
+/// the shell.
 const NAMES_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The location of installed bundles.

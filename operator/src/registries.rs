@@ -115,8 +115,8 @@ impl Registries {
 }
 
 impl RegistrySettings {
-    /// Adds these settings to a client's. A login that the client has already takes precedence over
-    /// the login of the table. `registry` is the name in the reference; `None` for a client of a
+    /// Adds these settings to a client's options. If the options have a login for the registry, the
+    /// table's login is not used. `registry` is the name in the reference; `None` for a client of a
     /// web server, which never logs in.
     pub(crate) fn apply(
         &self,

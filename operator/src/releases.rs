@@ -1,6 +1,7 @@
 //! The release of a bundle to install: its source, whether it is current, the newest one in a
 //! repository, and compiling its drivers. Tags are only hints: among the verified releases of a
-//! bundle and its publisher, the highest sequence wins.
+//! bundle and its publisher, the release that the channel lists wins, otherwise the highest
+//! sequence.
 
 mod install;
 
@@ -67,8 +68,9 @@ struct CurrentReleases<'a> {
 }
 
 impl Installer<'_> {
-    /// Fetches the index of the channel for `source`: the named channel, otherwise the channel that
-    /// the operator set for this publisher, otherwise, for a remote source, the only channel.
+    /// Fetches the index of the channel for `source`, if one applies: the named channel; otherwise,
+    /// for a remote source, the channel that the operator set for this publisher, or the only
+    /// channel.
     ///
     /// # Errors
     /// If no such channel is configured, several are possible, or the index is refused.
@@ -358,7 +360,8 @@ fn warn_of_passed_over<'r, T: 'r>(
     }
 }
 
-/// Returns the error if no release is usable: the problem of the highest version, if it has one.
+/// Returns the error if no release is usable: the problem of the highest refused version, if any
+/// was refused.
 fn nothing<T>(
     installed: &InstalledBundle,
     repository: &Reference,

@@ -257,7 +257,7 @@ impl BundleWatch {
     }
 
     /// Reads the configuration again and reports the outcome. Returns the new host if the
-    /// configuration grants no more than before.
+    /// configuration changed, grants no more than before, and is served.
     fn reload<T: ReloadTarget>(&mut self, serving: &Serving<T>) -> Option<Host> {
         let report = (serving.rounds)().report;
         let made = self.configuration.again().and_then(|granted| {

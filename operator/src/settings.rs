@@ -1,5 +1,5 @@
-//! Tables of `toolward.toml` besides policy and trust. Reads each table, and reports each error
-//! with its position. Also has two small tables, `[confine]` and `[clients]`.
+//! Tables of `toolward.toml` besides policy and trust. Reads a table, and reports an error with its
+//! position. Also reads the two small tables `[confine]` and `[clients]`.
 
 use std::path::{Path, PathBuf};
 
@@ -153,7 +153,8 @@ impl SettingsTable {
     }
 }
 
-/// Refuses these tables in a file of `--policy-file`, since they would have no effect there.
+/// Refuses settings such as `[confine]` in a file of `--policy-file`, since they would have no
+/// effect there.
 pub(crate) fn refuse_in_policy(text: &str, path: &Path) -> Result<()> {
     let names = OTHER_TABLES.iter().map(|(name, _)| *name);
     for name in names.filter(|name| !trust::TABLES.contains(&key(name))) {
@@ -177,7 +178,7 @@ pub(crate) fn expected(field: &Field<'_, Span>, expected: &str) -> SettingError 
     SettingError::new(message, &field.at)
 }
 
-/// Returns a path, relative to `folder`.
+/// Returns a path. A relative path is resolved against `folder`.
 pub(crate) fn path(field: &Field<'_, Span>, folder: &Path) -> Result<PathBuf, SettingError> {
     match field.text()? {
         "" => Err(expected(field, "a path, found \"\"")),

@@ -14,7 +14,7 @@ use self::place::{SchemaPlace, refers_elsewhere, target};
 /// The most pairs of schemas that are compared.
 const MAX_PAIRS: usize = 10_000;
 
-/// The most pairs of schemas on which values are tried. Each of them must be compiled.
+/// The most pairs of schemas on which values are tried. Each schema is compiled for that.
 const MAX_JUDGEMENTS: usize = 256;
 
 /// Levels of schemas that are compared. A contract's schemas may be 64 deep.
@@ -202,8 +202,8 @@ impl<'s> Comparison<'s> {
 
     /// Compares the inner schema with the branches of the outer one. It is enough if one branch
     /// accepts all values; for `oneOf`, the others must accept none. If only one branch has values
-    /// in common with the inner schema, its differences are reported. If several have, the effect
-    /// may be unknown.
+    /// in common with the inner schema, its differences are reported. If several branches do, the
+    /// effect may be unknown.
     fn branches(
         &mut self,
         keyword: &'static str,

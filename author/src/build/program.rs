@@ -124,9 +124,9 @@ impl BuildTools {
     }
 }
 
-/// Returns the checkout that a bundle's directory belongs to: the outermost directory with `.git`
-/// below the user's home. Home itself does not count, and a submodule is part of its checkout.
-/// Without a `.git`, it is the bundle's directory.
+/// Returns the checkout that a bundle's directory belongs to: the outermost directory with `.git`.
+/// The user's home and the directories above it do not count, and a submodule is part of its
+/// checkout. Without a `.git`, the checkout is the bundle's directory.
 pub(super) fn checkout(bundle: &Path, home: Option<&Path>) -> PathBuf {
     let bundle = bundle.canonicalize().unwrap_or_else(|_| bundle.to_owned());
     let home = home.and_then(|home| home.canonicalize().ok());

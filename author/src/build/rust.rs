@@ -161,7 +161,7 @@ impl Cargo {
     /// Runs Cargo, and returns the path of the component that it made.
     ///
     /// A confined build has no network, and can't write to the directories that other builds read.
-    /// So Cargo fetches before that. It runs nothing of what it fetches.
+    /// So Cargo fetches before that, unconfined. Fetching runs none of the fetched code.
     fn build(&self, job: &mut BuildJob<'_>) -> Result<PathBuf, BuildError> {
         let options = job.options;
         let mut tool = self.tool(job);
@@ -171,7 +171,7 @@ impl Cargo {
         tool.args(["build", "--release", "--target", TARGET, "--manifest-path"])
             .arg(&self.manifest)
             .args(["--message-format", "json-render-diagnostics"])
-            // Otherwise `COMPILER_FILE` could be from an earlier build.
+            // Otherwise `COMPILER_FILE` could be missing, or from an earlier build.
             .env("CARGO_CACHE_RUSTC_INFO", "1");
         if options.locked {
             tool.arg("--locked");
@@ -250,7 +250,7 @@ fn restrict(tool: &mut Tool, workspace: &CargoWorkspace, scratch: &Scratch, tool
             confinement.run(&program);
         }
     }
-    // Not the directory itself: in this way its entries may be links.
+    // Allows the entries and not the directory itself, so that entries may be links.
     if let Some(cargo_home) = tools.cargo_home() {
         confinement.read_entries(&cargo_home);
     }

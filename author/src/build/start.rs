@@ -1,7 +1,7 @@
 //! Runs the start of a Go program when it is built, so that no call must run it. The memory and
 //! globals after the start become part of the module. `wasmtime-wizer` takes the module apart and
-//! puts it together. This module provides the environment of the start. It contains nothing of this
-//! machine, so that two builds give the same bytes.
+//! puts it together. This module provides the environment of the start. The environment contains
+//! nothing of this machine, so that two builds give the same bytes.
 
 mod adapter;
 
@@ -69,7 +69,7 @@ fn start(wasm: &[u8], fuel: u64) -> wasmtime::Result<Vec<u8>> {
     wizer.init_func(START);
     let (module, instrumented) = wizer.instrument(wasm)?;
     let mut config = Config::new();
-    // It runs once.
+    // The code runs once, so it is not optimised.
     config
         .consume_fuel(true)
         .cranelift_opt_level(OptLevel::None)
@@ -117,7 +117,7 @@ fn start(wasm: &[u8], fuel: u64) -> wasmtime::Result<Vec<u8>> {
     let pages = match ran {
         Err(error) if said.is_empty() => return Err(error),
         Err(error) => wasmtime::bail!("{error:#}; it printed {said:?}"),
-        // Without the snapshot, each call would print it.
+        // Calls of a driver with a snapshot would not print it.
         Ok(_) if !said.is_empty() => wasmtime::bail!("it prints {said:?}"),
         Ok(None) => wasmtime::bail!(
             "its library is older than snapshots: take that of a new bundle (`toolward new`)"
@@ -199,7 +199,7 @@ fn random(mut host: Host<'_>, at: u32, length: u32) -> wasmtime::Result<i32> {
     Ok(DONE)
 }
 
-/// The clock stands still, so a long wait would never end.
+/// Ends a wait at once, since the clock stands still. Fails after [`MAX_WAITS`] waits.
 fn wait(
     mut host: Host<'_>,
     _awaited: u32,

@@ -65,7 +65,7 @@ impl Tool {
     /// Lets it write to a directory, which is created if it is missing.
     pub(super) fn write(&mut self, directory: &Path) {
         if let Some(confinement) = &mut self.confinement {
-            // Without it the tool reports what is missing.
+            // If this fails, the tool reports that the directory is missing.
             let _ = std::fs::create_dir_all(directory);
             confinement.write(directory);
         }

@@ -110,7 +110,7 @@ impl Arguments {
             return Err(request::not_a_flag(&self.tool, stray));
         }
         let (source, means, trust) = (&self.source, &self.means, &self.source.trust);
-        // It starts while bundles are read.
+        // The recorder starts while bundles are read.
         let log = RecorderLog {
             stderr: std::process::Stdio::null(),
             format: None,
@@ -153,7 +153,7 @@ impl Arguments {
         let begin =
             |started: StartedRecorder| started.begin(&contents, Some(&granted), confinement);
         let recorder = started.map(begin).transpose()?;
-        // A call that is refused above leaves its row, but no cache.
+        // A call that was refused above is recorded, but has created no cache.
         let broker = self.cache.broker(&helper::compiler()?, context)?;
         broker.start()?;
         let programs = Programs::start(&granted, context)?;
@@ -281,7 +281,7 @@ fn internal_addresses(tool: &ToolFacts, reply: &Reply) -> Vec<InternalAddress> {
     }
 }
 
-/// Calls a tool, and answers the questions of its driver.
+/// Calls a tool. If there is a terminal, a person answers the questions of the tool's driver.
 async fn answered(host: &Host, request: Request, bar: &Arc<Bar>) -> Reply {
     if !Terminal::answerable().form {
         return host.call(request).await;

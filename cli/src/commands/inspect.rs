@@ -228,10 +228,10 @@ fn input(input: &InputView) -> String {
     }
 }
 
-/// Reads the bytes of a component's file, up to a few more than a component may have.
+/// Reads the bytes of a component's file, at most one more than a component may have.
 pub(super) fn read_component(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // Reads one byte more than a component may have, so that a larger file is detected.
+    // The additional byte shows that a file is too large.
     toolward_support::files::open_regular(path)
         .map_err(|error| Failure::unreadable(path, error.problem))?
         .take(MAX_SIZE + 1)

@@ -155,7 +155,7 @@ fn config(arguments: &ConfigFlags, context: &Context) -> Result {
 }
 
 impl ConfigFlags {
-    /// Refuses flags that may be printed but not written.
+    /// Refuses a name, flags or an address that may be printed but not written.
     fn refuse(&self, server: &Server) -> Result {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let length = self.name.chars().count();

@@ -126,11 +126,11 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
     let handed_over = handed_over.transpose()?;
     let replaying = arguments.replay_flags.open(&operator, address.is_some())?;
     let trust = &operator.source.trust;
-    // It starts while bundles are read.
+    // The recorder starts while bundles are read.
     let log = RecorderLog {
         stderr: Stdio::inherit(),
         format: arguments.log_format,
-        // A client that starts this server writes its log to a place that the client can change.
+        // A client that starts this server can change the file in which it stores the log.
         brief: address.is_none() && arguments.log_format.is_none(),
     };
     let setup = operator.configured();
@@ -344,7 +344,7 @@ impl Server {
             true => Ok(()),
             false => following.ended(RELOAD_STOP_TIMEOUT),
         };
-        // Guests that still run end with their runtime, which records that they were cancelled.
+        // Guests that still run end with their runtime, and are recorded as cancelled.
         // Calls that were moved from a connection use timers of the connection's runtime, so that
         // runtime ends last.
         for runtime in [runtime].into_iter().chain(stdio_runtime) {

@@ -90,8 +90,9 @@ impl RoundTrips {
     ///
     /// # Errors
     ///
-    /// A fault if the answers belong to no open question of this call, or if the question can't be
-    /// looked up. The call then does not reach the host.
+    /// A fault if the answers belong to no open question of this call, if answers are still missing
+    /// after [`MAX_REPEATS`] repeats, or if the question can't be looked up. The call then does not
+    /// reach the host.
     pub(crate) async fn carry_out(
         &self,
         client: &Client,
@@ -182,8 +183,8 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Interprets the answers that came with a state. If some are missing, the question is
-    /// repeated.
+    /// Interprets the answers that came with a state. If some are missing, the question is repeated
+    /// up to [`MAX_REPEATS`] times.
     async fn opened(
         &self,
         approvals: &Arc<dyn Approvals>,

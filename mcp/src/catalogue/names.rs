@@ -19,8 +19,8 @@ use toolward_support::report::codes;
 const SERVER_TOOLS: [&str; 3] = ["search_tools", "load_tool", "call_tool"];
 /// The prefix of names that are reserved for the server.
 const SERVER_PREFIX: &str = "toolward";
-/// The start of `mcp__SERVER__`, with which clients prefix names. Clients take a name that starts
-/// with it as already prefixed.
+/// The start of `mcp__SERVER__`, with which clients prefix names. Clients treat a name that starts
+/// with `mcp` as already prefixed.
 const CLIENT_PREFIX: &str = "mcp";
 /// The prefix of a name that would be reserved otherwise.
 const ESCAPE_PREFIX: &str = "tool_";
@@ -92,8 +92,8 @@ impl<'a> Claim<'a> {
         }
     }
 
-    /// Returns the name, truncated if it is too long. A truncated name ends in a digest of its
-    /// owner, so that it is unique.
+    /// Returns the name, truncated if it is too long. A truncated name ends in a digest of the
+    /// publisher, id and major version, so that it is unique.
     fn fitted(&self, name: String) -> String {
         if name.len() <= MAX_NAME_CHARS {
             return name;

@@ -84,7 +84,7 @@ async fn ready<H: ServerHandler>(State(guard): State<Arc<Guard<H>>>) -> (StatusC
     }
 }
 
-/// Rejects requests for other names and from pages of other machines.
+/// Rejects requests for names, or from origins, that are not allowed.
 pub(super) async fn pass_names(names: Arc<AllowedNames>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     match names.check(&parts) {

@@ -26,7 +26,7 @@ impl Name {
     fn parse(text: &str) -> Option<Self> {
         let authority = Authority::try_from(text).ok()?;
         let host = authority.host();
-        // Refuses a user, and a port of more than 16 bits: the library leaves both out.
+        // Refuses a user, and a port of more than 16 bits, which the library would ignore.
         let port = match text.strip_prefix(host)? {
             "" => None,
             rest => Some(rest.strip_prefix(':')?.parse().ok()?),

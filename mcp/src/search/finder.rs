@@ -61,7 +61,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         .destructive(false)
         .idempotent(true)
         .open_world(false);
-    // It may have any effect that one of the found tools may have.
+    // `call_tool` may have any effect that a found tool has.
     let calls = ToolAnnotations::new()
         .read_only(false)
         .destructive(true)
@@ -87,10 +87,10 @@ pub(crate) fn only_looks(name: &str) -> bool {
     [SEARCH, LOAD].contains(&name)
 }
 
-/// The outcome of a call of one of the three tools.
+/// How a call is handled while the catalogue's tools are not listed.
 #[derive(Debug)]
 pub(crate) enum Asked<'a> {
-    /// A result of the server.
+    /// The result of `search_tools` or `load_tool`.
     Answer(CallToolResult),
     /// A call to `search_tools` or `load_tool` ends with this error.
     Failed(Box<CallError>),
@@ -101,7 +101,7 @@ pub(crate) enum Asked<'a> {
         tool: Option<&'a str>,
         error: Box<CallError>,
     },
-    /// Another tool is called.
+    /// `call_tool` calls this tool with this input.
     Call {
         tool: &'a ListedTool,
         input: JsonObject,
@@ -340,7 +340,7 @@ impl<'a> Behind<'_, 'a> {
         self.catalogue.find(name, self.principal)
     }
 
-    /// The tool with this name, or the error for an unknown name.
+    /// Returns the listed tool with this name, or the error for a blocked or unknown tool.
     fn known(&self, name: &str) -> Result<&'a ListedTool, CallError> {
         match self.find(name) {
             Some(Found::Listed(tool)) => return Ok(tool),
@@ -367,7 +367,8 @@ impl<'a> Behind<'_, 'a> {
         .with_hint(format!("find the name with `{SEARCH}`")))
     }
 
-    /// `deferred_tool_ref` of Agent Tool: enough to choose a tool by, without the schema.
+    /// Returns the `deferred_tool_ref` of Agent Tool: the facts to choose a tool by, without its
+    /// schemas.
     fn deferred(&self, tool: &ListedTool, reason: &str) -> Value {
         let contract = &tool.contract;
         let source = visible_line(&tool.publisher, MAX_SHOWN_CHARS);

@@ -82,7 +82,7 @@ impl CallThreads {
         self.park_counts().map(|count| count.div_ceil(2)).sum()
     }
 
-    /// How often each thread has started or stopped to park.
+    /// How often each thread has started or stopped parking.
     fn park_counts(&self) -> impl Iterator<Item = u64> {
         let threads = 0..self.runtime.num_workers();
         threads.map(|thread| self.runtime.worker_park_unpark_count(thread))
@@ -167,7 +167,7 @@ impl ReadAhead {
 
     /// Waits until a pause ends although too few calls have ended. Cancel safe.
     async fn wait_for_end(&self, pause: Pause, open: usize) -> PauseEnd {
-        // More calls would only wait in the host.
+        // Beyond this number, calls would only wait in the host.
         let may_be_idle = open < MAX_BATCH;
         loop {
             let now = Instant::now();

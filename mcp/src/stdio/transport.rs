@@ -169,8 +169,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
                         }
                     }
                 }
-                // Without an end of line the decoder would wait for more, and apply its place in
-                // this line to the next.
+                // Without an end of line, the decoder would wait for more, and keep its position
+                // for the next line.
                 if !line.ends_with(b"\n") {
                     line.extend_from_slice(b"\n");
                 }

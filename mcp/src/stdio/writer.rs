@@ -20,8 +20,8 @@ use crate::client::UnreadResults;
 /// While this many bytes are queued, no more messages are read. So a client that does not read
 /// answers fills its own pipe and not the server's memory.
 const BACKPRESSURE_BYTES: usize = 16 << 20;
-/// A line may be queued if the queue does not exceed this with it, or if the queue is empty. Errors
-/// and the lines of lists are queued in any case.
+/// A line may be queued if the queue is empty, or stays within this size with the line. Errors and
+/// the lines of lists are queued in any case.
 const MAX_QUEUED_BYTES: usize = 256 << 20;
 /// Memory of a queued line besides its bytes.
 const LINE_OVERHEAD_BYTES: usize = 256;
@@ -74,7 +74,7 @@ impl QueuedBytes {
     }
 }
 
-/// Whether a line has been written. Fails if it will never be written.
+/// Whether a line has been written.
 pub(super) enum Written {
     Now,
     Later(oneshot::Receiver<()>),

@@ -99,7 +99,7 @@ pub fn unused_rule_warnings(
 }
 
 /// Reviews the policy for all bundles. Returns `None` if a bundle is not loaded, since its tools
-/// are then unknown.
+/// are then unknown, or if the review fails.
 fn review_of_all(
     source: &BundleSource,
     files: &PolicyFiles,
@@ -307,8 +307,8 @@ pub fn policy_warnings(policy: &Policy, trust: &TrustStore) -> Vec<String> {
     warnings
 }
 
-/// Returns warnings about publishers that the policy names and no `[[publisher]]` declares. Without
-/// any `[[publisher]]` it returns none. Such names are probably typing errors.
+/// Returns warnings about publishers that the policy names and the trust store lacks, since such
+/// names are probably typing errors. Returns none if the trust store is empty.
 fn unknown_publishers(policy: &Policy, trust: &TrustStore) -> Vec<String> {
     let mut warnings = Vec::new();
     let ad_hoc = |name: &str| name.starts_with("key:") || name.starts_with("dev:");

@@ -205,7 +205,8 @@ impl Fetcher {
         Some((change, registries))
     }
 
-    /// The error with the lines that would allow the host.
+    /// Returns the error with the lines that would allow the host, or unchanged if no lines can be
+    /// added.
     pub(crate) fn with_lines(
         &self,
         error: Error,

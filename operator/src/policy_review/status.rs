@@ -1,5 +1,6 @@
 //! The state of each tool with each driver: the drivers that name a tool, in the order in which a
-//! host uses them, and the obstacles for each. Also a tool with its bundle. Nothing is called.
+//! host uses them, and the obstacles for each. Also the state of a tool with its bundle. No tool is
+//! called.
 
 use std::time::SystemTime;
 
@@ -370,7 +371,8 @@ pub struct ToolStatus {
     /// The declared hosts and workspaces that it is served without, because of a rule with
     /// `partial`.
     pub without: Vec<String>,
-    /// The driver that serves it, otherwise the first driver that does not.
+    /// The driver that serves it, otherwise the first blocked driver; `None` if no driver may serve
+    /// it.
     pub driver: Option<String>,
     /// That driver's publisher.
     pub driver_publisher: Option<String>,

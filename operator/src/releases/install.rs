@@ -48,8 +48,8 @@ use crate::{Code, Error, Kind, Report, Result};
 /// # }
 /// ```
 pub struct Installer<'a> {
-    /// The channel whose index lists the current release; by default the channel that the
-    /// operator set for the publisher, or the only channel.
+    /// The channel whose index lists the current release. By default, for a remote source, the
+    /// channel that the operator set for the publisher, or the only channel.
     pub channel: Option<&'a str>,
     /// The surface that a person accepted. A release with another surface is held.
     pub accept: Option<Digest>,
@@ -209,8 +209,8 @@ impl Installer<'_> {
     }
 
     /// Checks that a bundle comes from the place of the installed bundle, or that a person confirms
-    /// the new place. Returns `None` if the place is the same. Without this check, an attacker who
-    /// makes an operator install a bundle once from another place would also control all its
+    /// the new place. Returns `None` if the bundle does not move. Without this check, an attacker
+    /// who makes an operator install a bundle once from another place would also control all its
     /// updates.
     fn check_place(&self, bundle: &Bundle, place: &ReleasePlace) -> Result<Option<SourceMove>> {
         let id = &bundle.manifest.id;

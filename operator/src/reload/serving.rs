@@ -278,7 +278,7 @@ pub trait ReloadTarget: Send + Sync + 'static {
     /// Serves it instead of the previous service.
     fn replace(&self, made: Self::Made);
 
-    /// Called after a change is served.
+    /// Called after changed bundles are served.
     fn served(&self, report: &dyn Report) {
         let _ = report;
     }

@@ -195,8 +195,8 @@ impl NamedActions {
     }
 }
 
-/// Returns the surface of a bundle that takes actions from other bundles, which can change without
-/// it.
+/// Returns the surface of a bundle that takes actions from other bundles; `None` for other bundles.
+/// The actions can change while the bundle stays the same.
 fn surface_with_actions(content: &Content) -> Option<Digest> {
     let takes = content.takes_actions();
     takes.then(|| BundleSurface::of(content).digest())

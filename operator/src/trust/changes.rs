@@ -286,7 +286,7 @@ fn row(of: &StoredRelease, action: TrustAction) -> Result<TrustRecord, RecordErr
         action,
         bundle: Some(Hex(*of.digest.as_bytes())),
         id: Id::parse(&of.id)?,
-        // The form that calls use: a key has a colon, which no id may contain.
+        // Calls use the same form: the name of a bare key has a colon, which no id may contain.
         publisher: Id::parse(&of.publisher.replace(':', "_")).ok(),
         sequence: Some(Number::from(of.sequence)),
         version: Version::parse(&of.version.to_string()).ok(),

@@ -54,8 +54,8 @@ fn same_alias(component: &mut Component, alias: &ComponentAlias<'_>) -> Result<(
     Ok(())
 }
 
-/// Writes the items, with the members of the group as one instance. It is made at the place of the
-/// last member.
+/// Writes the items, with one instance for all members of the group, in the place of the last
+/// member.
 pub(super) fn folded<'a>(
     items: &[Item<'a>],
     spaces: &Spaces<'a>,

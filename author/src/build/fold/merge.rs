@@ -1,4 +1,5 @@
-//! Merges many core modules into one, and replaces each import by the item that it names.
+//! Merges many core modules into one. An import from one of these modules is replaced by the item
+//! that it names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +15,9 @@ use super::Kept;
 use super::link::{Kind, MergeGroup, Source, unknown};
 use super::read::{Core, Index};
 
-/// The most bytes of a global's initial value that is copied to the places where the global is
-/// used. Tools write a number there. The length of sums of sums doubles with each module.
+/// The most bytes of a global's initial value, which is copied to each use of the global. Tools
+/// write a number there. A value that adds up other globals could double in length with each
+/// module.
 const MAX_VALUE: usize = 64;
 
 /// The numbers of one module's items in the merged module.

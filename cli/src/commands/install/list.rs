@@ -52,8 +52,7 @@ impl List {
             let tools = tools(one, &known, &rows);
             context.result(&as_json(one, held, &tools), lines(one, held, &tools))?;
         }
-        // Updates that wait to be accepted for the first time, while no release of the bundle is
-        // installed.
+        // Held releases of bundles that are not installed.
         for (held, _) in &pending {
             if store.installed(&held.id)?.is_some() {
                 continue;

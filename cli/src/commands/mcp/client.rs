@@ -80,7 +80,7 @@ pub(super) fn started(flags: impl IntoIterator<Item = String>) -> Result<Server>
 }
 
 impl McpClient {
-    /// Returns where the block goes that makes the client start this program, and the block.
+    /// Returns the block that makes the client start this program, after the place for it.
     pub(crate) fn starting(
         self,
         name: &str,
@@ -89,7 +89,7 @@ impl McpClient {
         self.block(name, &started(flags)?)
     }
 
-    /// Returns the files of all clients, in a home directory and in a project's.
+    /// Returns the files of all clients, in a home directory and in a project's directory.
     pub(crate) fn files(home: Option<&Path>, project: &Path) -> Vec<PathBuf> {
         const OF_PROJECT: [&str; 3] = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
         let all = Self::value_variants().iter();

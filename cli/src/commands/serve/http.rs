@@ -97,7 +97,7 @@ impl HttpFlags {
         self.drain.map_or(DEFAULT_DRAIN, Duration::from_secs)
     }
 
-    /// Reads or makes the tokens by which clients are checked.
+    /// Reads or makes the tokens by which clients are checked, and checks the settings.
     pub(super) fn server(
         &self,
         address: SocketAddr,

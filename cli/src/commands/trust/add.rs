@@ -115,7 +115,8 @@ impl CommonFlags {
     }
 }
 
-/// The failure for a source that is not a document, with what the source is instead.
+/// Returns the failure with a hint, if the source is a bundle or another file that is not a
+/// document.
 fn explained(failure: Failure, source: &str) -> Failure {
     let path = Path::new(source);
     let instead = if unsigned(path).is_ok() {

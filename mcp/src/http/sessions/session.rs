@@ -108,8 +108,8 @@ impl HttpSession {
         (used.streams == 0 && used.calls.is_empty()).then(|| used.last.elapsed())
     }
 
-    /// Starts a call whose client waits for it. Fails if the call's id is refused, since the id
-    /// decides to which call an answer belongs.
+    /// Starts a call whose client waits for it. Fails if the call's id is too long or already used,
+    /// since the id decides to which call an answer belongs.
     pub(super) fn begin(
         &self,
         number: u64,

@@ -1,7 +1,7 @@
 //! The folder of the publishers next to the configuration. Each publisher has a folder in it with
-//! the operator's settings, and with either its document and revocations or a bare key. The
-//! revocations of removed publishers stay in effect, so that removing and adding a publisher does
-//! not undo them.
+//! the operator's settings, and with either its document and revocations or a bare key. Unless the
+//! operator forgets them, the revocations of a removed publisher stay in effect, so that removing
+//! and adding a publisher does not undo them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
