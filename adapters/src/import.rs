@@ -1,8 +1,8 @@
-//! Makes a bundle under work from files of another host. From a component it makes a contract for
-//! each of its functions and a driver that describes how to call them, and it keeps the component's
-//! bytes unchanged. The permissions of its tools come from the caller, never from the component.
-//! From documents ([`aml`](aml())) it makes contracts, and drivers for the tools whose requests the
-//! host can make.
+//! Makes an unsigned bundle from files of another host. From a component it makes a contract for
+//! each function that can be called, and a driver that describes how to call them. The component's
+//! bytes stay unchanged. The permissions of its tools come from the caller, never from the
+//! component. From documents ([`aml`](aml())) it makes contracts, and drivers for the tools whose
+//! requests the host can make, or whose outputs a person can fill in.
 
 use std::path::Path;
 
@@ -194,7 +194,8 @@ fn bundle(
 ///
 /// # Errors
 ///
-/// If a name is not an id, no function can become a tool, or a declaration is not valid.
+/// If hosts do not accept the component, a name is not an id, no function can become a tool, or a
+/// declaration is not valid.
 pub fn component(wasm: &[u8], options: &ImportOptions) -> Result<Imported, ImportError> {
     let surface = Surface::read(wasm)?;
     usable(wasm, &surface, "component")?;

@@ -195,8 +195,8 @@ fn tool_surface(tools: &[Described<'_>], principal: &str, at: SystemTime) -> Val
     }
 }
 
-/// Returns the namespace of a tool, with the publisher's tools in it, whose names can collide. The
-/// operator's trust decides about the publisher's prefixes.
+/// Returns the namespace of a tool, with all tools of its publisher in that namespace. Names of
+/// these tools can collide.
 fn tool_namespace(tool: &Described<'_>, all: &[Described<'_>]) -> Value {
     let namespace = tool.info.contract.effective_namespace();
     let here = all.iter().filter(|other| {

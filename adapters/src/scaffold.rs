@@ -35,7 +35,8 @@ pub struct Attachment {
 ///
 /// # Errors
 ///
-/// If a name is not an id, an entry is invalid, or the directory exists or can't be written.
+/// If the bundle's id or publisher is invalid, its time can't be written, an entry is invalid, or
+/// the directory exists or can't be written.
 pub fn create(
     directory: &Path,
     bundle: &NewBundle,

@@ -201,7 +201,8 @@ impl FilesConfined {
     }
 }
 
-/// Waits until the process has only one thread. The kernel lists a joined thread for a short time.
+/// Checks that the process has only one thread. Waits up to [`THREAD_EXIT_TIMEOUT`], since the
+/// kernel lists a joined thread for a short time.
 pub(crate) fn alone(threads: impl Fn() -> Option<usize>) -> Result<(), ConfineError> {
     let began = Instant::now();
     while let Some(count) = threads().filter(|count| *count > 1) {

@@ -37,7 +37,8 @@ pub struct Confined {
     pub state: State,
     /// The parts, the most important first.
     pub parts: Vec<Part>,
-    /// The allowed system calls; `None` if the kernel has no filters.
+    /// The allowed system calls; `None` if the kernel has no filters, or this code has none for the
+    /// machine.
     pub system_calls: Option<SystemCalls>,
 }
 

@@ -102,7 +102,8 @@ impl CallFilter {
     }
 }
 
-/// Refuses the known harmful calls and all sockets, but allows starting programs.
+/// Refuses the known harmful calls, and all sockets except connected pairs, but allows starting
+/// programs.
 pub(super) fn apply_to_broker() -> Result<(), ConfineError> {
     let calls = CallFilter::new(SystemCalls::DenyList, Network::None);
     install_built(|machine| deny(denied::rules(&calls, true)?, machine, &KNOWN))

@@ -46,7 +46,7 @@ pub struct Denied {
     pub subject: String,
 }
 
-/// The most characters of a subject, which comes from the guest.
+/// The most characters of a subject or a detail, which may come from the guest or a server.
 const MAX_SUBJECT_CHARS: usize = 256;
 
 impl Denied {

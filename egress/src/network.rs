@@ -43,10 +43,10 @@ struct Inner {
     /// The certificate authorities, loaded at the first use.
     tls: OnceLock<LoadedRoots>,
     open: Arc<FairPermits>,
-    /// The permits for this host's lookups.
+    /// The permits for the lookups of all routes.
     lookups: Arc<FairPermits>,
     pools: Mutex<Vec<Weak<ConnectionPool>>>,
-    /// Requests that wait for a permit of this host.
+    /// Requests that wait for a permit of this transport.
     waiting: WaitCount,
 }
 
@@ -137,7 +137,7 @@ impl Transport {
     /// Otherwise the first https request loads them.
     ///
     /// # Errors
-    /// If the system has no roots, or a PEM file has no valid certificate.
+    /// If no authority was found, or if a PEM file has no certificate or an invalid one.
     pub fn load_roots(&self) -> Result<usize, RootsError> {
         let load = || connect::load(&self.0.settings);
         let loaded = self.0.tls.get_or_init(load).clone();
@@ -201,9 +201,10 @@ struct Route {
 }
 
 impl Egress {
-    /// The same route, for the calls of one principal. The open connections and lookups of its
-    /// calls count together, over all routes of the host. The last quarter of the connections and
-    /// lookups, of a route and of the host, is reserved for principals that have none.
+    /// The same route, for the calls of one principal. The open connections and lookups of the
+    /// principal's calls count together, over all routes of the host. The last quarter of the
+    /// connections and lookups, of a route and of the host, is reserved for principals that have
+    /// none.
     pub fn on_behalf_of(&self, principal: &str) -> Egress {
         Egress {
             route: Arc::clone(&self.route),
@@ -215,13 +216,13 @@ impl Egress {
         &self.route.rules
     }
 
-    /// The accounts for a permit of this route.
+    /// The holders whose shares a permit of this route counts towards: the caller, if it is known.
     fn caller(&self) -> Vec<Holder> {
         let caller = self.caller.clone();
         caller.map(Holder::Caller).into_iter().collect()
     }
 
-    /// The accounts for a permit of the host.
+    /// The holders whose shares a permit of the transport counts towards: caller and owner.
     fn holders(&self) -> Vec<Holder> {
         let mut holders = self.caller();
         holders.push(self.route.owner.clone());
@@ -260,8 +261,9 @@ pub trait Resolve: Send + Sync + 'static {
     fn resolve<'a>(&'a self, host: &'a str, permit: LookupPermit) -> Resolving<'a>;
 }
 
-/// The permit of a lookup, which counts towards the lookups of its host, its route and its caller.
-/// Returned when its last clone is dropped.
+/// The permit of a lookup. It counts towards the lookups of its [`Transport`] and its route, and
+/// there towards the shares of the route's owner and the caller. Returned when its last clone is
+/// dropped.
 #[derive(Clone)]
 pub struct LookupPermit {
     _shares: Arc<[FairPermit; 2]>,

@@ -228,8 +228,8 @@ fn shorter(found: u64, expected: u64) -> Result<(), Error> {
 }
 
 /// Appends the leaves of the rows up to `size`. A leaf must match its record, unless the record was
-/// pruned. If no checkpoint covers the rows (`is_unsigned`), none may be pruned or state pruning,
-/// since a checkpoint signs the row about pruning before any record is deleted.
+/// pruned. If no checkpoint covers the rows (`is_unsigned`), no record may be pruned, or state that
+/// rows were pruned: a checkpoint signs such a record before any other record is deleted.
 fn hash_rows(sql: &Connection, edge: &mut Edge, size: u64, is_unsigned: bool) -> Result<(), Error> {
     let mut rows = sql.prepare_cached(
         "SELECT seq, leaf, record FROM entry WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",

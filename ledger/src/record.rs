@@ -40,7 +40,7 @@ pub enum RecordError {
     /// More than [`MAX_RECORD_BYTES`].
     #[error("longer than 4096 bytes")]
     Long,
-    /// The line is not a record of any kind.
+    /// The line is not a record of any kind in this version.
     #[error("not a record")]
     Kind,
     /// The line does not have the fields of its kind, or is not in canonical form.

@@ -29,8 +29,8 @@ pub enum Durability {
 
 /// Records calls.
 pub trait Recorder: Send + Sync {
-    /// Records an entry. The entry is in the queue when this returns. If the queue is full, it
-    /// enters the queue only once the answer is awaited.
+    /// Records an entry. The entry is in the queue when this returns, unless the queue is full.
+    /// Then it enters the queue only once the answer is awaited.
     fn append(&self, entry: Entry, durability: Durability) -> Pending;
 
     /// Answers once all entries that were appended before are on the disk.

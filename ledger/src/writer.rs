@@ -41,7 +41,7 @@ pub struct LedgerOptions {
     /// A file to which each checkpoint is appended.
     #[serde(skip)]
     pub checkpoints: Option<PathBuf>,
-    /// The most bytes of the file of records. From 80 % on, only the rows of ended calls are
+    /// The most bytes of the file of records. From 80 % on, only awaited rows of ended calls are
     /// written for a principal that has written too much. From 90 % on, rows that are not awaited
     /// are counted instead. From 95 % on, only awaited rows of ended calls are written.
     pub max_bytes: u64,
@@ -87,7 +87,8 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Shorter`] and [`Error::Differs`] for a ledger that does not match its newest
-    /// checkpoint; errors of files, disks and keys.
+    /// checkpoint, or the newest one in the file [`LedgerOptions::checkpoints`]; errors of files,
+    /// disks and keys.
     pub fn open(options: LedgerOptions, opened: Opened) -> Result<Self, Error> {
         Self::open_gathering(options, opened, Gather::For(GATHER))
     }

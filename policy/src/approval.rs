@@ -16,7 +16,8 @@ use crate::name::{Publisher, ToolPattern};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ApprovalClass {
-    /// No person is asked if nothing is changed.
+    /// This class alone asks no person. In any case, a person is asked about changes, and from risk
+    /// level 2 on.
     #[default]
     Auto,
     /// A person is asked if something is changed.

@@ -152,7 +152,7 @@ fn composed(rule: &ContextRule, schema: &Schema) -> Result<GivenContext, Context
 }
 
 /// A text in the type that the schema requires: parsed as JSON, unless the schema allows a string
-/// or the text is not JSON.
+/// or names no type, or the text is not JSON.
 fn typed(text: &str, schema: &Schema, name: &str) -> Value {
     let property = schema
         .value()
@@ -203,7 +203,7 @@ pub enum ContextWhy {
     /// Its `[[context]]` has values for the operator to replace.
     #[error("its [[context]] still waits for the choice that `# choose` marks")]
     NotChosen,
-    /// A value can't be read from its source.
+    /// A value can't be read from its source, or has too many texts to keep secret.
     #[error("the value {name:?} of its [[context]]: {problem}")]
     Unreadable {
         /// The value's name.
@@ -242,7 +242,7 @@ impl ContextLack {
 
     /// The lines to add to the policy's file, as TOML that can be appended. They grant nothing
     /// until the operator has replaced the marked values, since a bundle must not choose where a
-    /// value comes from.
+    /// value comes from. If a `[[context]]` exists, a TOML comment with the problem.
     pub fn lines_to_add(&self) -> String {
         if self.why != ContextWhy::NoRule {
             return format!("{}\n", comment(&self.to_string()));

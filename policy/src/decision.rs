@@ -15,8 +15,8 @@ use crate::name::RuleId;
 use crate::partial::Partial;
 use crate::rule::Confirmed;
 
-/// The inputs of a decision beyond contract and driver. They do not depend on a call's input, since
-/// the decision is made once for each pair of contract and driver.
+/// The inputs of a decision in addition to contract and driver. They do not depend on a call's
+/// input, since the decision is made once for each pair of contract and driver.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DecisionContext<'m> {
     /// The joined effects of all tools that the tool reaches through `requires.tools` of contract
@@ -250,7 +250,8 @@ impl Hints {
         let writes = effects.writes || effects.risk >= WRITES_RISK;
         let outside = effects.network || effects.risk >= EXTERNAL_RISK;
         let reads_only = !writes && !outside && !effects.secrets;
-        // Idempotence is the publisher's claim.
+        // Idempotence is the publisher's claim; for a tool that writes, the operator must confirm
+        // it.
         let idempotent = contract.idempotent && (!writes || confirmed.idempotent);
         let additive = confirmed.additive
             && effects.risk < IRREVERSIBLE_RISK

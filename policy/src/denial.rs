@@ -194,7 +194,7 @@ pub enum ExecWhy {
     /// No `[[exec]]` matches the tool.
     #[error("no [[exec]] is for it")]
     NoLine,
-    /// Another publisher than the tool's names the program.
+    /// A publisher other than the tool's names the program.
     #[error("another publisher than the tool's names it")]
     Foreign,
     /// Its `[[exec]]` has values for the operator to replace.

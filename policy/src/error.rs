@@ -90,7 +90,8 @@ impl PolicyError {
         self.hint.as_deref()
     }
 
-    /// Line, from 1; `None` for a policy that was built in code.
+    /// Line, from 1; `None` for a policy that was built in code, or if the error is about no single
+    /// place.
     pub fn line(&self) -> Option<usize> {
         self.line
     }

@@ -145,7 +145,7 @@ impl<'a> PolicyView<'a> {
             .unwrap_or_default()
     }
 
-    /// The publisher whose secrets `by` uses.
+    /// The publisher whose secrets and buckets `by` uses.
     pub(crate) fn publisher_of(&self, by: DeclaredBy) -> &'a str {
         match by {
             DeclaredBy::Contract => self.contract.publisher,

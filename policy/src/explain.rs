@@ -98,7 +98,8 @@ pub struct Explained {
     pub asked: Option<Capability>,
     /// The rules that grant it.
     pub rules: Vec<RuleId>,
-    /// The access that the sandbox gets for it, as text for people. Empty if the tool is blocked.
+    /// The access that the sandbox gets for it, as text for people. Empty if the tool is blocked or
+    /// runs a program. For a class that this host does not know, it states that nothing is granted.
     pub granted: Vec<String>,
     /// Why it is not granted.
     pub missing: Option<Why>,

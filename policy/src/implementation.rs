@@ -107,7 +107,7 @@ fn implied(capability: &Capability, mutates: &CapabilitySet) -> bool {
     *capability.class() != Class::Secret && mutates.covers_one(capability)
 }
 
-/// Up to this many parts, parts that another part covers are left out. This only saves rows, and
+/// With more parts, parts that another part covers are kept. Leaving them out only saves rows, and
 /// would take too long for a hostile declaration with thousands of parts.
 const MAX_TIDIED_PARTS: usize = 256;
 

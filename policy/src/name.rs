@@ -91,7 +91,7 @@ impl ToolPattern {
         }
     }
 
-    /// Reads `id`, `id@major`, with `*` for whole segments.
+    /// Reads `id` or `id@major`, with `*` for whole segments.
     ///
     /// # Errors
     /// If the text is not such a pattern.

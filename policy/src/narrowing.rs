@@ -26,8 +26,9 @@ impl Policy {
     ///
     /// * each of its grants has the tools, publishers and driver of an earlier grant, and grants at
     ///   most the same;
-    /// * each earlier grant that requires more approval, or ends a call at a violation, is kept,
-    ///   and so is each deny. If any grant has `partial`, all earlier grants are kept;
+    /// * for each earlier grant that requires approval, or ends a call at a violation, a grant
+    ///   about the same tools is at least as strict. Each earlier deny is kept. If any grant has
+    ///   `partial`, all earlier grants are kept;
     /// * its workspaces, secrets, programs, documents and approvals were in the earlier policy,
     ///   apart from lower limits of a workspace, and no workspace takes over the path of a removed
     ///   one;

@@ -42,8 +42,7 @@ impl Workspace {
         }
     }
 
-    /// Whether [`crate::suggest`] wrote the directory for the
-    /// operator to replace.
+    /// Whether the directory is a placeholder that the operator must replace.
     pub fn is_placeholder(&self) -> bool {
         self.directory.starts_with(PLACEHOLDER_DIRECTORY)
     }
@@ -219,7 +218,7 @@ impl Share {
     }
 }
 
-/// Bytes of a header's name, a parameter's, a method, a path prefix.
+/// The most bytes of a header's name, a parameter's name, a method, and a path prefix.
 const MAX_HEADER_BYTES: usize = 64;
 const MAX_PARAMETER_BYTES: usize = 64;
 const MAX_METHOD_BYTES: usize = 16;

@@ -1,6 +1,6 @@
 //! Routing: the drivers that may serve each tool, their order, the tools that each call reaches,
-//! and the policy's decision. A pure function. A host uses its result, and so does everything that
-//! shows an operator what a host does.
+//! and the policy's decision. [`routes`] is a pure function. A host serves calls by its result, and
+//! commands show the same result to an operator.
 
 mod candidates;
 mod rank;
@@ -27,7 +27,7 @@ pub struct ToolRoutes<'a> {
     pub contract: Contract<'a>,
     /// The drivers that may serve it, best first, each with the policy's decision.
     pub routes: Vec<Route<'a>>,
-    /// The drivers that name the contract but may not serve it, by id.
+    /// The drivers that name the contract but may not serve it, sorted by id.
     pub rejected: Vec<Rejected<'a>>,
 }
 
@@ -82,7 +82,7 @@ pub struct DuplicateId {
 /// Computes the routes of all `tools`, in their order, from `drivers`, under `policy` on `machine`.
 ///
 /// # Errors
-/// If an id occurs twice.
+/// If two tools, or two drivers that are not denied, have the same `id@major`.
 pub fn routes<'a>(
     tools: &[Contract<'a>],
     drivers: &[Implementation<'a>],

@@ -151,10 +151,10 @@ grant_keys! {
 /// Which calls of a rule's tools go to another driver after one has failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RuleFallback {
-    /// None.
+    /// The rule lets no call move. Drivers of the contract's own publisher may still take over.
     #[default]
     Never,
-    /// Calls of which the failed driver has done nothing. They go to the driver of another
+    /// Calls for which the failed driver has done nothing. They go to the driver of another
     /// publisher that the rule binds.
     Bound,
     /// Also calls that the failed driver may have carried out. The rule must name one tool and no
@@ -179,8 +179,8 @@ impl Rule {
         })
     }
 
-    /// Whether two rules are about the same tools, action, publishers and driver. A rule about
-    /// fewer tools is not: `preapproved` means more in a rule that names its tool.
+    /// Whether two rules are about the same tools, action, publishers and driver. `false` for a
+    /// rule about fewer tools, since `preapproved` means more in a rule that names its tool.
     pub(crate) fn is_about_the_same(&self, other: &Self) -> bool {
         self.publisher == other.publisher
             && self.tool == other.tool
@@ -389,7 +389,7 @@ impl fmt::Display for DenyRule {
 pub struct RuleAction {
     /// The action's id, such as `storage:commit`.
     pub id: String,
-    /// The publisher of the action: that of the tools, or that of the library with the action.
+    /// The publisher of the action: the publisher of the tools, or of the library with the action.
     pub library: Publisher,
 }
 
@@ -422,7 +422,7 @@ pub struct Confirmed {
 }
 
 impl Confirmed {
-    /// What at least one of two rules confirms.
+    /// The claims that at least one of the two confirms.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -431,7 +431,7 @@ impl Confirmed {
         }
     }
 
-    /// What is confirmed for both of two drivers.
+    /// The claims that both confirm.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {

@@ -23,8 +23,8 @@ use toolward_confine::program_profile;
 /// How often a run is checked for cancellation.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The time for a runner to become its program. First the system must load and link the runner's
-/// own program.
+/// How long one read or write may take until a runner has become its program. First the system must
+/// load and link the runner's own program.
 const STARTING: Duration = Duration::from_secs(20);
 
 /// The most bytes of a runner's message.

@@ -20,8 +20,8 @@ use toolward_support::helper::{connection, lock};
 /// The most programs that run at once.
 const AT_ONCE: usize = 16;
 
-/// The most runs, including ended runs whose output the host has not read yet. Otherwise a host
-/// that never reads could fill this process's memory.
+/// The most runs, including ended runs whose output the host has not read yet. Without this limit,
+/// a host that never reads could fill this process's memory.
 const MAX_THREADS: usize = 2 * AT_ONCE;
 
 /// Serves one host as the broker of its programs, until the host disconnects. Meant for the process

@@ -115,11 +115,13 @@ pub enum Source {
 }
 
 impl Source {
-    /// Reads `oci://…` or `https://…`; any other text is a path.
+    /// Reads `oci://…`, `https://…`, or `http://…` on this machine. Any text without `://` is a
+    /// path.
     ///
     /// # Errors
-    /// [`FailureReason::ReferenceInvalid`], [`FailureReason::DigestInvalid`], [`FailureReason::PlainHttp`],
-    /// [`FailureReason::SourceInvalid`] for other schemes.
+    /// [`FailureReason::ReferenceInvalid`], [`FailureReason::DigestInvalid`],
+    /// [`FailureReason::PlainHttp`]; [`FailureReason::SourceInvalid`] for an empty text, another
+    /// scheme, or a web address that is not valid or has a name or a password.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let invalid = || Failure::new(FailureReason::SourceInvalid).at(quoted(text));
         if text.is_empty() || text.contains('\0') {

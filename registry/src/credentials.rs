@@ -240,7 +240,7 @@ impl Helpers {
     }
 
     /// Runs `docker-credential-NAME` from the first of these folders that has it, and stops it
-    /// after `time`.
+    /// after `time`. Relative folders are skipped.
     pub fn on(folders: Vec<PathBuf>, time: Duration) -> Self {
         Self(Some((folders, time)))
     }

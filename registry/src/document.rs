@@ -63,8 +63,9 @@ impl RegistryClient {
     /// [`DocumentArtifact::reference`].
     ///
     /// # Errors
-    /// [`FailureReason::AttachmentInvalid`] if it is not an envelope of this kind; the errors of the
-    /// transfer.
+    /// [`FailureReason::AttachmentInvalid`] if it is not an envelope of this kind;
+    /// [`FailureReason::ReferenceIncomplete`] if the reference has neither tag nor digest;
+    /// [`FailureReason::NotPublishable`] if it has another digest; the errors of the transfer.
     pub async fn push_document(
         &self,
         kind: DocumentArtifact,

@@ -38,8 +38,8 @@ impl RegistryClient {
     /// Pushes a bundle. An existing tag is moved.
     ///
     /// # Errors
-    /// [`FailureReason::ReferenceIncomplete`]; [`FailureReason::NotPublishable`] if the reference has
-    /// another digest; the errors of the transfer.
+    /// [`FailureReason::ReferenceIncomplete`] if the reference has neither tag nor digest;
+    /// [`FailureReason::NotPublishable`] if it has another digest; the errors of the transfer.
     pub async fn push(
         &self,
         bundle: &OutgoingBundle,

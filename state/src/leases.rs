@@ -47,7 +47,7 @@ pub trait Places: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`QueueFull`], as for entering.
+    /// [`QueueFull`] if no place is left.
     fn reserve(self: Arc<Self>) -> Result<CallPlace, QueueFull>;
 
     /// Returns a place, by its number.

@@ -27,7 +27,7 @@ use crate::store::Store;
 pub struct InstallOptions {
     /// The source of the bundle, for people: recorded unchanged.
     pub source: String,
-    /// The time of the whole operation.
+    /// The current time, which the whole operation records.
     pub now: SystemTime,
     /// The reason to allow a lower sequence than one installed before. Two bundles with the same
     /// sequence are refused in any case.
@@ -233,7 +233,7 @@ impl Store {
     }
 
     /// Removes a bundle and its held update. Its sequence marks stay; its file stays until garbage
-    /// is collected.
+    /// is collected. Returns the removed bundle; `None` if only an update was held.
     ///
     /// # Errors
     /// [`Error::NotInstalled`] if neither exists.

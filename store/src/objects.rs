@@ -148,7 +148,8 @@ pub(crate) fn lock_objects(directory: impl AsFd, kind: LockKind) -> Result<Objec
 /// How many files were removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CollectedFiles {
-    /// Bundles that are neither installed nor held.
+    /// Bundles that are neither installed nor held, or that
+    /// [`Store::make_room`](crate::Store::make_room) deleted.
     pub objects: u64,
     /// Files whose writing never finished.
     pub temporary: u64,

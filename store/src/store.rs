@@ -96,8 +96,8 @@ impl Store {
     }
 
     /// Opens an existing store for reading, without changing it, and waits for other processes for
-    /// at most `wait`. Returns `None` if this user has no such store. For display only: the newest
-    /// changes may be missing ([`Store::log_unread`]).
+    /// at most `wait`. Returns `None` if the store does not exist, or this user can't open its
+    /// directories. For display only: the newest changes may be missing ([`Store::log_unread`]).
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Version`]; [`Error::Busy`] if another process kept it locked.

@@ -75,7 +75,8 @@ enum Carrier {
 ///
 /// # Errors
 ///
-/// If a definition breaks a rule of AML, a name is not an id, or no definition can become a tool.
+/// If a definition breaks a rule of AML, the bundle's id or publisher is not an id, its time can't
+/// be written, or no definition can become a tool.
 pub fn aml(definitions: &[AmlFile], options: &AmlOptions) -> Result<Imported, ImportError> {
     options.bundle.check("prefix")?;
     let (mut read, mut broken): (Vec<Definition>, Vec<Diagnostic>) = Default::default();

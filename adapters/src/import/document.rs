@@ -84,8 +84,8 @@ pub(super) fn lines(value: &Value) -> Value {
     }
 }
 
-/// Returns a value without hidden characters. Prose below the keys `prose` is cleaned. A change
-/// elsewhere would change the meaning, so the result is `None` if another text has hidden
+/// Returns a value without hidden characters. The texts of the keys in `prose` are cleaned. A
+/// change elsewhere would change the meaning, so the result is `None` if another text has hidden
 /// characters.
 pub(super) fn unhidden(value: &Value, prose: &[&str]) -> Option<Value> {
     let is_fine = |text: &str| !text.chars().any(is_hidden);

@@ -34,7 +34,8 @@ pub struct RunloopFiles {
 ///
 /// # Errors
 ///
-/// If a document is not valid, or the id or the publisher is not an id.
+/// If a document or `policy.caps` is not valid, the document has another version or no tools, the
+/// id or the publisher is not an id, or the bundle's time can't be written.
 pub fn runloop(given: &RunloopFiles, bundle: &NewBundle) -> Result<Imported, ImportError> {
     bundle.check("id")?;
     let caps = given.policy_caps.as_deref().map(Caps::parse).transpose();

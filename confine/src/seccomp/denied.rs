@@ -109,8 +109,8 @@ pub(crate) const OVERSEEN: &[i64] = &[
     libc::SYS_chmod,
 ];
 
-/// The flag for a new listener (`SECCOMP_FILTER_FLAG_NEW_LISTENER`), which would get calls before
-/// the overseer's.
+/// The flag for a new listener (`SECCOMP_FILTER_FLAG_NEW_LISTENER`). Such a listener would get
+/// calls before the overseer's listener.
 const NEW_LISTENER: u64 = 8;
 
 /// Commands of `fcntl` that cause signals to other processes, or report other processes' use of

@@ -38,7 +38,7 @@ const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 /// longer head is trying to fill memory.
 pub(crate) const MAX_HEAD: usize = 64 << 10;
 
-/// How long a lookup may run after its request was dropped.
+/// How long a lookup may run, even after its request was dropped.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The route's and the host's permits for one connection.
@@ -262,7 +262,7 @@ where
     })
 }
 
-/// Why no certificate authority could be loaded.
+/// Why the certificate authorities could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct RootsError(String);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use toolward_support::helper::lock;
 
-/// An account on which a permit is taken.
+/// An owner or a principal. The permits of each are counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Holder {
     /// The routes of one owner.
@@ -50,7 +50,8 @@ impl FairPermits {
         })
     }
 
-    /// Takes a permit on all of these accounts, if each may have one more.
+    /// Takes a permit that counts for all of these holders. `None` if no permit is left, or if one
+    /// of the holders has a permit already and only the reserve is left.
     pub(crate) fn try_take(self: &Arc<Self>, holders: &[Holder]) -> Option<FairPermit> {
         let mut state = lock(&self.state);
         let holds_any = holders.iter().any(|one| state.held.contains_key(one));

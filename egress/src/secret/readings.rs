@@ -51,7 +51,7 @@ pub(crate) struct Readings {
 
 impl Readings {
     /// Reads the start of `text` with escapes undone, up to an escape within an escape. Returns
-    /// false if the readings depend on text that may follow (`more`).
+    /// false if `text` is empty, or if the readings depend on text that may follow (`more`).
     #[inline(never)]
     fn read(&mut self, text: &[u8], more: bool) -> bool {
         let reader = Reader::of(text, 0, LEVELS);

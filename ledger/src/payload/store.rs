@@ -179,8 +179,8 @@ impl Payloads {
     }
 
     /// Deletes the chosen payloads, and all files that were set aside. Returns the number of
-    /// deleted payloads, and the person whose name was deleted. Copies in the log are gone once it
-    /// is emptied.
+    /// deleted payloads, and the person whose name was deleted. Copies in the write-ahead log stay
+    /// until [`Self::truncate_log`].
     pub(crate) fn erase(&mut self, what: &Erase) -> Result<(u64, Option<Person>), Error> {
         let tx = write(&mut self.sql)?;
         let (deleted, person) = match what {
@@ -199,7 +199,8 @@ impl Payloads {
         Ok((deleted, person))
     }
 
-    /// Empties the log, which contains older versions of pages. Waits for readers.
+    /// Empties the write-ahead log, which contains older versions of pages. Waits for readers, at
+    /// most [`BUSY_TIMEOUT`].
     pub(crate) fn truncate_log(&self) -> Result<(), Error> {
         let deadline = Instant::now() + BUSY_TIMEOUT;
         loop {

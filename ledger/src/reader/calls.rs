@@ -104,8 +104,8 @@ impl Reader {
     /// A call, by its id. Of a call with more than 10,000 rows, the newest 10,000 count.
     ///
     /// # Errors
-    /// [`Error::NoRow`] if no row is about the call, [`Error::Differs`] if a row is damaged; and
-    /// the errors of [`Reader::list`].
+    /// [`Error::NoRow`] if no row is about the call, [`Error::Differs`] or [`Error::Record`] if a
+    /// row is damaged; and the errors of [`Reader::list`].
     pub fn call(&self, invocation: Invocation) -> Result<RecordedCall, Error> {
         let listed = self.list(&Filter {
             invocation: Some(invocation),

@@ -42,8 +42,8 @@ pub struct CassetteExport {
 impl Reader {
     /// Writes calls with their payloads, and proofs that their rows are below the newest
     /// checkpoint. Skips nested, refused and replayed calls, calls that ended with a question, and
-    /// calls without a known tool. A replay makes no nested calls, applies the current rules, and
-    /// asks nothing.
+    /// calls without a known tool, since a replay makes no nested calls, applies the current rules,
+    /// and asks nothing.
     ///
     /// # Errors
     /// [`Error::NoCheckpoint`], [`Error::Differs`]; [`Error::TooMuch`] if the calls exceed one

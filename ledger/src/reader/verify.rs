@@ -19,7 +19,7 @@ use crate::tree::{Edge, leaf_hash};
 /// The most findings that are returned.
 const MAX_FINDINGS: usize = 100;
 
-/// Something that does not hold.
+/// A problem that verification found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Finding {

@@ -137,7 +137,7 @@ fn is_version(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'+' | b'-'))
 }
 
-/// At most 32 bytes, written as lower-case hexadecimal digits.
+/// `N` bytes, at most 32, written as lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hex<const N: usize>(pub [u8; N]);
 

@@ -1,7 +1,8 @@
-//! Rows that are counted instead of written. Rows that could not be written are counted, except
-//! awaited rows of ended calls: up to 64 KiB of them are held in reserve until they can be written.
-//! Beyond a few per second, refusals of a principal and questions to it become one row with counts
-//! by code. They are counted on arrival, so that a flood takes no room in the queue.
+//! Rows that are counted instead of written. If a row can't be written and no caller awaits it, it
+//! is counted. Awaited rows of ended calls are held in reserve until they can be written, up to 64
+//! KiB; beyond that, they are counted, too. Beyond a few per second, refusals of a principal and
+//! questions to it become one row with counts by code. They are counted on arrival, so that a flood
+//! takes no room in the queue.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem::size_of;
@@ -15,7 +16,7 @@ use crate::recorder::Entry;
 /// The most bytes of rows that are held in reserve.
 const RESERVE_BYTES: usize = 64 * 1024;
 
-/// Rows that could not be written, and their count.
+/// The rows in reserve, and the count of lost rows.
 #[derive(Default)]
 pub(super) struct Late {
     pub(super) rows: Vec<Entry>,

@@ -217,7 +217,8 @@ impl Queue {
         Poll::Ready(unanswered.map_or(Ok(()), Err))
     }
 
-    /// Adds a row that is not awaited, even if the queue is full.
+    /// Adds a row that is not awaited, even if the queue is full. Drops the row if the queue is
+    /// closed.
     pub(crate) fn put(&self, entry: Entry) {
         let mut state = self.state();
         if state.batch.closing {

@@ -1,4 +1,4 @@
-//! `[[context]]`: one table, and tables from which no tool gets a value.
+//! One `[[context]]` table, and the report of a table that gives no tool a value.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -88,8 +88,8 @@ fn tidy(mut grant: Grant) -> Grant {
     grant
 }
 
-/// Adds what each rule gives of the declared hosts, with that rule's terms. Plain http or a private
-/// address that is granted for one host does not extend to another host.
+/// Adds the part of the declared hosts that each rule grants, with that rule's terms. Plain http or
+/// a private address that is granted for one host does not extend to another host.
 fn network(
     grant: &mut Grant,
     view: &PolicyView<'_>,
@@ -124,9 +124,9 @@ fn external(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, by: De
     }
 }
 
-/// The grant of a host by an entry of the policy, in which the port is `written`. Plain http passes
-/// to port 80, which a missing port includes, and to a port that the entry names. It never passes
-/// if the entry or the declaration names 443, the port of https.
+/// The grant of a host by an entry of `rule`; `written` is the port in that entry. If the rule
+/// grants plain http, it passes to port 80, which a missing port includes, and to a port that the
+/// entry names. It never passes if the entry or the declaration names 443, the port of https.
 fn host_grant(
     rule: &Rule,
     host: HostPattern,
@@ -158,8 +158,8 @@ fn workspace(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, write
     }
 }
 
-/// Adds the buckets that other publishers share with the publisher under that name, otherwise its
-/// own bucket. `*` means all shared buckets and all of the publisher's own.
+/// Adds the buckets that other publishers share with the publisher under the declared name. If none
+/// is shared, adds its own bucket. `*` means all shared buckets and all of the publisher's own.
 fn database(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, declared: &Declared) {
     let (name, publisher) = (asked.scope(), view.publisher_of(declared.by));
     let write = declared.mutates;
@@ -216,8 +216,7 @@ fn secret(
     }
 }
 
-/// Up to how many parts of a grant covered parts are left out. Leaving them out only makes the
-/// grant shorter.
+/// In a longer list, covered parts are kept. Leaving them out only makes the grant shorter.
 const MAX_TIDIED_PARTS: usize = 256;
 
 /// Leaves out the parts that another part covers. Of equal parts, the first stays.

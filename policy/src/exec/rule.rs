@@ -33,7 +33,7 @@ pub struct ExecRule {
     pub command: String,
     /// The digest of the file.
     pub digest: ExecDigest,
-    /// Its arguments after the path of the input, which must equal the document's arguments.
+    /// Its arguments after the path of the input. They must equal the document's arguments.
     pub args: Vec<String>,
     /// The interpreter of the file, if it starts with `#!`.
     pub interpreter: Option<Interpreter>,
@@ -145,7 +145,8 @@ impl ExecRule {
     }
 }
 
-/// The name of an environment variable that does not affect how programs are loaded.
+/// Checks that a text can name a secret's variable, and that the variable does not affect how
+/// programs are loaded.
 fn variable(name: &str) -> Result<(), PolicyError> {
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let good = (1..=MAX_NAME_BYTES).contains(&name.len())
@@ -275,8 +276,8 @@ impl Default for ExecLimits {
 }
 
 impl ExecLimits {
-    /// Each number with its name, minimum and maximum. The output is held in memory by the broker
-    /// and by the host.
+    /// Each number with its name, minimum and maximum. The maximum of `output_bytes` is low because
+    /// broker and host hold the output in memory.
     pub(crate) fn rows(&mut self) -> [(&'static str, &mut u64, u64, u64); 5] {
         [
             ("timeout_ms", &mut self.timeout_ms, 1, 3_600_000),

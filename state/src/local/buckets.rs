@@ -87,7 +87,7 @@ impl Store {
         self.read(deadline, check)
     }
 
-    /// Runs `work`, which reads with one statement, or in a separate transaction.
+    /// Runs `work`, which reads with one statement or in one transaction.
     fn read<R>(
         &self,
         deadline: Instant,

@@ -157,8 +157,8 @@ fn description(definition: &Definition, notes: &mut Vec<Note>) -> String {
 }
 
 /// Returns the values for which a contract has no field. `owner` is a team's name, not an identity.
-/// The definition's own id can't be the tool's name, since two publishers may use the same id.
-/// Below the prefix it is an alias.
+/// The definition's own id can't be the tool's name, since two publishers may use the same id. With
+/// the bundle's prefix, it becomes an alias.
 fn metadata(definition: &Definition, tool: &str) -> Value {
     let status = word(&STATES, definition.status);
     let kind = word(&BEHAVIOURS, definition.behaviour);

@@ -15,7 +15,7 @@ use crate::aml::{Behaviour, Credentials, Definition, Transport};
 use crate::import::document::line;
 use crate::records::references::{filled, object};
 
-/// The time of a request if a definition states none.
+/// The time limit of a request if a definition states none.
 const TIMEOUT_MS: u64 = 5000;
 /// Bytes of a message and of a hint in `errors`.
 const MAX_TEXT: usize = 500;
@@ -34,8 +34,8 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Returns the request of a definition. Returns `None` if a person answers it, or if this host
-    /// can't make its request; the reason is then noted.
+    /// Returns the request of a definition. Returns `None` if a person answers it. Also returns
+    /// `None`, and notes the reason, if it has no request or this host can't make it.
     pub(super) fn of(
         definition: &Definition,
         tool: &str,
@@ -201,7 +201,7 @@ fn retried(listed: &[String], notes: &mut Vec<Note>) -> Value {
     each.collect::<Vec<u16>>().into()
 }
 
-/// Returns the time of one request, whether it is valid or not.
+/// Returns the time limit of one request, without a check of the definition's value.
 pub(super) fn timeout_of(transport: &Transport) -> Value {
     let given = transport.timeout_ms.clone();
     given.unwrap_or_else(|| TIMEOUT_MS.into())

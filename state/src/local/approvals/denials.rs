@@ -74,7 +74,7 @@ impl Denials {
     ///
     /// # Errors
     ///
-    /// [`DenialsError`] if the directory or the key can't be used, or is not private.
+    /// [`DenialsError`] if the directory or the key can't be used, or the directory is not private.
     pub fn open(path: &Path) -> Result<Self, DenialsError> {
         let unusable = |source: std::io::Error| DenialsError::Unusable {
             path: path.to_owned(),

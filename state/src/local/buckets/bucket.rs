@@ -285,8 +285,8 @@ fn fits(limit: &'static str, used: u64, allowed: u64) -> Result<(), Error> {
     })
 }
 
-/// Reads a number of digits only. Signs, spaces and anything that another reader could interpret
-/// differently are refused.
+/// Reads a number that consists of digits only. Signs, spaces and anything that another reader
+/// could interpret differently are refused.
 fn number(value: &[u8]) -> Result<u64, Error> {
     let digits = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(value)
