@@ -60,7 +60,7 @@ fn the_limits_in_the_book_are_those_of_the_code() {
         format!("at most {} attachments", limits.referrers),
         "at most 512 MiB".to_owned(),
         "at most 1 MiB".to_owned(),
-        "a channel's 8 MiB".to_owned(),
+        "A channel's envelope has at most 8 MiB".to_owned(),
     ] {
         assert!(page.contains(&said), "the page lacks: {said}");
     }
