@@ -56,7 +56,7 @@ fn the_limits_in_the_book_are_those_of_the_code() {
     for said in [
         format!("repeated up to {} times", limits.retries),
         format!("up to {} seconds", limits.patience.as_secs()),
-        format!("within {} minutes", limits.total.as_secs() / 60),
+        format!("takes at most {} minutes", limits.total.as_secs() / 60),
         format!("at most {} attachments", limits.referrers),
         "at most 512 MiB".to_owned(),
         "at most 1 MiB".to_owned(),
