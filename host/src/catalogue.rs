@@ -128,7 +128,8 @@ impl Loaded {
                     (id, &driver.bundle, &driver.publisher)
                 }
             };
-            // Directories of unsigned bundles with equal manifests have the same digest.
+            // The label alone may not tell the bundles apart: unsigned bundles in two directories
+            // may have equal manifests.
             let label = &self.bundles.get(bundle)?.label;
             Some((id, format!("{label} by {publisher}")))
         };
@@ -289,8 +290,8 @@ impl Catalogue {
         self.tools.values().filter(|tool| tool.is_served())
     }
 
-    /// The tool that is not loaded and that `name` means. A nested call names a tool by its id
-    /// only.
+    /// The tool that is not loaded and that `name` means. A nested call names a tool by its id,
+    /// never by an alias.
     pub(crate) fn find_withheld(&self, name: &str, nested: bool) -> Option<&WithheldTool> {
         let mut withheld = self.withheld.iter();
         withheld.find(|tool| tool.has_id(name) || (!nested && tool.is_called(name)))

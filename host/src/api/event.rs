@@ -55,7 +55,7 @@ pub enum CallEventKind {
         /// How.
         decision: CallDecision,
     },
-    /// It waits for one of the slots of running calls.
+    /// It takes one of the slots of running calls, and may have to wait for it.
     Queued,
     /// A driver was started.
     Started {
@@ -162,7 +162,7 @@ pub struct CallCost {
     pub fuel: u64,
     /// The peak memory of an attempt, in bytes.
     pub peak_memory: u64,
-    /// How often the driver tried something that it was not granted.
+    /// How often drivers tried something that they were not granted, also in nested calls.
     pub violations: u64,
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct NestedCalls {
 }
 
 impl NestedCalls {
-    /// Calls a tool. An error ends the caller, because policy ends calls at a violation.
+    /// Calls a tool. An error means that policy ends the caller at a violation.
     pub(crate) async fn call(
         &self,
         request: ToolCall,
