@@ -235,7 +235,8 @@ impl Catalogue {
 
     /// Adds the names without a version. An id alone means its highest major version. An alias
     /// never shadows an id, and an unsigned bundle's alias never shadows a signed bundle's alias.
-    /// An alias that two tools claim means neither tool.
+    /// An alias that two ids claim means neither, among signed bundles and, separately, among
+    /// unsigned bundles.
     fn name_all(&mut self) {
         for entry in self.tools.values() {
             let id = entry.contract.id.to_string();
@@ -256,8 +257,8 @@ impl Catalogue {
         }
     }
 
-    /// The aliases of all signed bundles, or of all unsigned ones; `None` for an alias
-    /// that two tools claim.
+    /// The aliases of all signed bundles, or of all unsigned ones; `None` for an alias that two ids
+    /// claim.
     fn aliases(&self, dev: bool) -> HashMap<String, Option<Arc<ToolFacts>>> {
         let mut aliases: HashMap<String, Option<Arc<ToolFacts>>> = HashMap::new();
         for entry in self.tools.values().filter(|entry| entry.dev == dev) {

@@ -161,8 +161,8 @@ pub struct AttemptReport {
     pub claimed: bool,
     /// Whether anything of the attempt may have left the host, or the driver's code ran.
     pub dispatched: bool,
-    /// Whether the host itself saw the driver fail: no connection, a status of 500 or above, a
-    /// trap, or no end at the deadline.
+    /// Whether the host itself saw the driver fail: its service could not be reached or answered
+    /// with a status of 500 or above, or the driver trapped or did not end at the deadline.
     pub failing: bool,
     /// Units of fuel that the attempt consumed.
     pub fuel: u64,

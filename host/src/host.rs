@@ -147,7 +147,8 @@ impl Host {
         &self,
         request: R,
     ) -> impl Future<Output = Reply> + Send + use<'_, R> {
-        // Each future around this one would also need memory for its arguments.
+        // Returned and not awaited: a future around this one would need memory for its arguments,
+        // too.
         self.carry_out(request.into())
     }
 

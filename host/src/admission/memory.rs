@@ -29,8 +29,8 @@ use crate::api::result::{CallError, Result};
 pub(crate) const RESERVED: u64 = 16 << 20;
 /// The step in which a call grows beyond its reservation, in bytes.
 const LEASE: u64 = 8 << 20;
-/// How much other calls may lease beyond the limit while an ended call still holds its memory, in
-/// bytes. Growth can't wait in the middle of a guest's instruction.
+/// How much calls and results may take beyond a limit, in bytes, since an ended call holds its
+/// memory for a while. Growth can't wait in the middle of a guest's instruction.
 const OVERDRAFT: u64 = 32 << 20;
 /// A client that has taken nothing of its results for this long counts as not reading. On a link of
 /// 1 MiB a second, the kernel's buffers take further bytes in less time.

@@ -160,6 +160,7 @@ pub struct Chained {
 /// The most tools that one approval covers, as many as a person reads. Also the most hosts, and the
 /// most regions, of a driver that a question shows.
 const MAX_COVERED: usize = 20;
+/// The most effects of the covered tools together.
 const MAX_EFFECTS: usize = 40;
 /// The most characters of a name or an effect; longer texts would be cut.
 const MAX_TEXT_CHARS: usize = 200;

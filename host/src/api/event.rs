@@ -222,7 +222,7 @@ mod tests {
     }
 }
 
-/// A driver is compiled for the first time, and a call waits for it.
+/// A driver is being compiled, and a call waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiling {
     /// The driver's id.
@@ -233,8 +233,7 @@ pub struct Compiling {
     pub longest: Option<Duration>,
 }
 
-/// Receives progress and log records of a call. Its methods run on the thread of the guest: return
-/// quickly.
+/// Receives progress and log records of a call. The call waits while a method runs: return quickly.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -266,7 +265,8 @@ pub struct Compiling {
 /// let request = Request::new("text.stats", r#"{"text": "Hello"}"#).observer(Arc::new(Printed));
 /// ```
 pub trait Observer: Send + Sync {
-    /// The driver reported progress. A report that is not higher than the last one is dropped.
+    /// The driver reported progress. A report that is not higher than the last one is dropped, and
+    /// so are reports of a driver after its first 1000.
     fn progress(&self, _progress: &Progress) {}
 
     /// The call waits for the driver to be compiled. Repeated while it waits.

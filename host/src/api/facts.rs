@@ -40,7 +40,8 @@ pub struct CallFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// Whether the end of a call that changes something was recorded before the reply; `None` if
-    /// the reply does not wait for it. Serialised only if recording failed; the row follows later.
+    /// the reply does not wait for it. Serialised only if recording failed; the row may follow
+    /// later.
     #[serde(skip_serializing_if = "is_recorded")]
     pub recorded: Option<bool>,
     /// The invocation whose reply this is, if the call repeats an id

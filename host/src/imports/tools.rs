@@ -1,5 +1,5 @@
 //! Nested calls: a guest calls another tool. The call goes through the whole pipeline, within the
-//! rest of the root's budgets. The waiting caller releases its slot.
+//! rest of the root's budgets. The caller has no slot while it waits.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
