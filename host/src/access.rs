@@ -21,7 +21,7 @@ pub(crate) struct Access {
     pub(crate) files: Result<Option<Arc<files::Plan>>>,
     /// The error if the driver's executor can't use it.
     pub(crate) executor: Result<()>,
-    /// Outgoing HTTP, `None` if no host is granted; or why the host has no network.
+    /// Outgoing HTTP, `None` if no host is granted; or the error if this host has no network.
     pub(crate) egress: Result<Option<Egress>>,
 }
 
@@ -58,8 +58,8 @@ impl Access {
     }
 }
 
-/// The directories of a grant. A directory that can't be opened becomes an error of the tool's
-/// calls, which advises the operator to repair it.
+/// The directories of a grant. If one can't be opened, the tool's calls end with an error that
+/// advises the operator to repair it.
 fn plan(grant: &Grant, services: &Services) -> Result<Option<Arc<files::Plan>>> {
     if grant.workspaces().is_empty() {
         return Ok(None);

@@ -61,10 +61,11 @@ impl CallContext {
         self.clock.deadline
     }
 
-    /// Counts the bytes that an executor holds at a time towards the memory of the call.
+    /// Counts `bytes`, all that an executor holds now, towards the memory of the call. Bytes beyond
+    /// the call's own limit are not counted.
     ///
     /// # Errors
-    /// If the call may not take more memory, or must end to make room for others.
+    /// If its principal, its publisher or all calls together have no memory left for it.
     pub fn cover(&self, bytes: u64) -> Result<()> {
         let memory = AttemptMemory::of(&self.slot, self.limits.memory_bytes);
         memory.cover(bytes).map(drop)

@@ -128,7 +128,8 @@ impl Loaded {
                     (id, &driver.bundle, &driver.publisher)
                 }
             };
-            // Directories of unsigned bundles with equal manifests have the same digest.
+            // The label alone may not tell the bundles apart: unsigned bundles in two directories
+            // may have equal manifests.
             let label = &self.bundles.get(bundle)?.label;
             Some((id, format!("{label} by {publisher}")))
         };
@@ -234,7 +235,8 @@ impl Catalogue {
 
     /// Adds the names without a version. An id alone means its highest major version. An alias
     /// never shadows an id, and an unsigned bundle's alias never shadows a signed bundle's alias.
-    /// An alias that two tools claim means neither tool.
+    /// An alias that two ids claim means neither, among signed bundles and, separately, among
+    /// unsigned bundles.
     fn name_all(&mut self) {
         for entry in self.tools.values() {
             let id = entry.contract.id.to_string();
@@ -255,8 +257,8 @@ impl Catalogue {
         }
     }
 
-    /// The aliases of all signed bundles, or of all unsigned ones; `None` for an alias
-    /// that two tools claim.
+    /// The aliases of all signed bundles, or of all unsigned ones; `None` for an alias that two ids
+    /// claim.
     fn aliases(&self, dev: bool) -> HashMap<String, Option<Arc<ToolFacts>>> {
         let mut aliases: HashMap<String, Option<Arc<ToolFacts>>> = HashMap::new();
         for entry in self.tools.values().filter(|entry| entry.dev == dev) {
@@ -289,8 +291,8 @@ impl Catalogue {
         self.tools.values().filter(|tool| tool.is_served())
     }
 
-    /// The tool that is not loaded and that `name` means. A nested call names a tool by its id
-    /// only.
+    /// The tool that is not loaded and that `name` means. A nested call names a tool by its id,
+    /// never by an alias.
     pub(crate) fn find_withheld(&self, name: &str, nested: bool) -> Option<&WithheldTool> {
         let mut withheld = self.withheld.iter();
         withheld.find(|tool| tool.has_id(name) || (!nested && tool.is_called(name)))

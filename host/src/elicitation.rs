@@ -62,7 +62,7 @@ pub struct Question {
 pub struct Spent {
     /// Units of fuel.
     pub fuel: u64,
-    /// Milliseconds of its deadline.
+    /// Milliseconds of its time.
     pub milliseconds: u64,
     /// Attempts.
     pub attempts: u32,
@@ -147,7 +147,7 @@ pub struct Resume {
     pub answers: Vec<(String, Answer)>,
 }
 
-/// How long a person has to answer.
+/// How long a form of a driver of `kind: form` stays open.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// The most principals with an open form, which bounds the memory.
 const MAX_PRINCIPALS: usize = 4096;
@@ -173,7 +173,8 @@ impl OpenForms {
     /// Opens the form of an invocation.
     ///
     /// # Errors
-    /// How long another form may stay open.
+    /// How long to wait, at most, before another attempt: until the principal's other form closes,
+    /// or the longest time if too many principals have forms.
     pub(crate) fn open(&self, principal: &str, invocation: &str) -> Result<(), Duration> {
         let now = Instant::now();
         let mut open = lock(&self.open);

@@ -24,7 +24,7 @@ const RING: usize = 4096;
 /// The readers of events, shared by the hosts that replace each other.
 #[derive(Debug, Default)]
 pub(crate) struct EventHub {
-    /// The number of readers. While it is zero, a call reads nothing else.
+    /// The number of readers. While it is zero, a call reads nothing else of the hub.
     readers: AtomicUsize,
     /// The number of events that readers were too slow for.
     lost: AtomicU64,

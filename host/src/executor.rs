@@ -62,7 +62,7 @@ pub trait Executor: Send + Sync {
         Features::default()
     }
 
-    /// Whether a grant can be used on this host.
+    /// Checks whether a grant can be used on this host.
     ///
     /// # Errors
     /// The setup that the operator must do.
@@ -115,7 +115,7 @@ pub struct Features {
     /// Its attempts consume fuel.
     pub uses_fuel: bool,
     /// An attempt ends by itself at the deadline and when other calls need its memory, and reports
-    /// its consumption. The host then sets no other time limit.
+    /// its consumption. The host stops it only if it has not ended a second after the deadline.
     pub(crate) ends_in_time: bool,
     /// The host holds the whole bodies of its requests.
     pub holds_bodies: bool,
@@ -161,8 +161,8 @@ pub struct AttemptReport {
     pub claimed: bool,
     /// Whether anything of the attempt may have left the host, or the driver's code ran.
     pub dispatched: bool,
-    /// Whether the host itself saw the driver fail: by a connection, TLS, a status of 500 or above,
-    /// or a trap.
+    /// Whether the host itself saw the driver fail: its service could not be reached or answered
+    /// with a status of 500 or above, or the driver trapped or did not end at the deadline.
     pub failing: bool,
     /// Units of fuel that the attempt consumed.
     pub fuel: u64,

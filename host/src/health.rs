@@ -18,7 +18,8 @@ const MIN_PRINCIPALS: usize = 3;
 /// The most principals that are remembered, which bounds the memory. The latest stay.
 const MAX_PRINCIPALS: usize = 64;
 
-/// The failures of one driver: connections, TLS, statuses from 500 on, traps.
+/// The failures of one driver: it could not be reached, answered with a status of 500 or above,
+/// trapped, or did not end at its deadline.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     failed: Mutex<Vec<Failed>>,

@@ -87,8 +87,8 @@ impl Host {
         self.inner.catalogue.withheld()
     }
 
-    /// Whether the tool has a driver that is ready, so that a call can start without waiting for a
-    /// driver to be compiled.
+    /// Whether a driver of the tool is ready. A call by such a driver does not wait until it is
+    /// compiled.
     pub fn is_ready(&self, name: &str) -> bool {
         let tool = self.inner.catalogue.find(name);
         tool.is_some_and(|tool| tool.open_drivers().any(|route| route.is_ready()))
@@ -147,7 +147,8 @@ impl Host {
         &self,
         request: R,
     ) -> impl Future<Output = Reply> + Send + use<'_, R> {
-        // Each future around this one would also need memory for its arguments.
+        // Returned and not awaited: a future around this one would need memory for its arguments,
+        // too.
         self.carry_out(request.into())
     }
 
@@ -239,8 +240,8 @@ impl Host {
         self.inner.services.tape.is_some()
     }
 
-    /// Compiles the drivers of all tools, or loads them from the cache, so that no later call waits
-    /// for a compilation. Returns the drivers that failed, with the reason.
+    /// Compiles the drivers that policy lets run, or loads them from the cache, so that later calls
+    /// don't wait for that. Returns the drivers that failed, with the reason.
     pub async fn prepare(&self) -> Vec<(String, CallError)> {
         let mut failed = Vec::new();
         for tool in self.inner.catalogue.tools() {

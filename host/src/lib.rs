@@ -29,7 +29,7 @@
 
 mod access;
 mod admission;
-/// The types that an embedder and a host exchange. The pipeline and the sandbox use them, too.
+/// The types that an embedder and a host exchange.
 mod api {
     pub(crate) mod approval;
     pub(crate) mod event;
@@ -55,10 +55,10 @@ pub mod memory;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 mod named;
-/// The stages of a call in their order, one module each. Each takes a value that only the stage
-/// before it makes: `resolve`, `validate`, `authorise`, `approve`, `prepare`, then `dispatch`,
-/// which admits and runs it. [`crate::host`] takes a call through the stages, and writes their
-/// results to `call_record`.
+/// The stages of a call. Each takes a value that only the stage before it makes: `resolve`,
+/// `validate`, `authorise`, `approve`, then `dispatch`, which prepares the driver, admits the call
+/// and runs it. [`crate::host`] takes a call through the stages, and writes their results to
+/// `call_record`.
 mod pipeline {
     pub(crate) mod approve;
     pub(crate) mod authorise;

@@ -91,8 +91,9 @@ fn control_group_bytes() -> Option<u64> {
 /// Watches the process's resident memory, and returns free memory to the kernel when it
 /// is far above its minimum.
 ///
-/// Resident memory does not show how much of it is free. So each look tries to return memory,
-/// unless the last attempt took more than a small share of the time since then.
+/// Resident memory does not show how much of it is free. So while the process is large, each look
+/// tries to return memory, unless the last attempt took more than a small share of the time since
+/// then.
 #[derive(Debug)]
 pub struct Watch {
     /// Kept open: a confined process can't open this file.

@@ -135,7 +135,7 @@ pub(crate) struct RunningCall {
 
 impl RunningCall {
     /// Ends the call. `recorded` is whether a ledger has the id. Without a `reply`, later calls
-    /// can't repeat one.
+    /// with this id get none.
     pub(crate) fn end(mut self, recorded: bool, reply: Option<StoredReply>) {
         let counts = recorded || self.dispatched;
         let remembered = self.changes && !recorded;

@@ -21,7 +21,6 @@ pub(crate) struct Services {
     pub(crate) policy: Policy,
     pub(crate) limits: Limits,
     pub(crate) approver: Option<Arc<dyn Approver>>,
-    /// Listeners for finished calls.
     pub(crate) listeners: Vec<Arc<dyn CallListener>>,
     /// The readers of events.
     pub(crate) events: Arc<EventHub>,

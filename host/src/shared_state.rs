@@ -29,7 +29,7 @@ use toolward_support::helper::lock;
 /// # fn main() -> Result<(), toolward_host::HostError> {
 /// let state = SharedState::new();
 /// let host = Host::builder().shared_state(&state).build()?;
-/// // A bundle was revoked: its calls end on every host of this state.
+/// // A bundle was revoked: new calls of its tools end with an error on every host of this state.
 /// state.withdraw("aa11…", "revoked by its publisher");
 /// let next = Host::builder().shared_state(&state).build()?;
 /// # Ok(())

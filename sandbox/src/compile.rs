@@ -124,8 +124,8 @@ impl CompileBackend {
     }
 
     /// Loads a component if the cache has a genuine artifact of at most `most_bytes`. Returns
-    /// `None` otherwise, and also if loading fails. Then [`Self::load`] loads or compiles the
-    /// component, or returns the reason.
+    /// `None` otherwise, and also if loading fails. After `None`, call [`Self::load`], which loads
+    /// or compiles the component, or returns the reason.
     pub fn load_small(&self, ready: &Ready, digest: &Digest, most_bytes: u64) -> Option<Component> {
         let (engine, claim) = (&ready.engine, claim(ready, digest));
         let cached = match self {

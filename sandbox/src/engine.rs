@@ -70,7 +70,7 @@ impl EngineProfile {
         }
     }
 
-    /// Whether both serve hosts with the same limits.
+    /// Whether both serve hosts with the same limits, in any memory layout.
     pub fn has_limits_of(&self, other: &Self) -> bool {
         let layout = other.layout;
         Self {
@@ -194,7 +194,7 @@ fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
 
 /// Whether the kernel can list the written pages of a memory (`PAGEMAP_SCAN`), so that only these
 /// are reset between calls. Call this before the process confines itself, unless a broker was
-/// opened: the first call opens a file, which a confined process can't.
+/// opened: the first call opens a file, which a confined process can't do.
 pub fn finds_written_pages() -> bool {
     PoolingAllocationConfig::is_pagemap_scan_available()
 }

@@ -14,7 +14,8 @@ pub struct Exceeded {
     /// The limit.
     #[serde(deserialize_with = "limit_name")]
     pub limit: LimitName,
-    /// The total that the guest asked for. If it is unknown, one more than `allowed`.
+    /// The total that the guest asked for or used. If it is unknown, one more than `allowed`; for
+    /// fuel and stack, equal to `allowed`.
     pub used: u64,
     /// The amount that is allowed.
     pub allowed: u64,

@@ -55,7 +55,7 @@ pub trait Imports: Send + Sync {
     /// call.
     fn has_tools(&self) -> bool;
 
-    /// Passes a log record on. Returns the redacted record.
+    /// Redacts a log record, and passes it on. Returns the redacted record.
     ///
     /// # Errors
     /// The limit that the record exceeds.

@@ -8,7 +8,7 @@ pub use toolward_policy::CallLimits;
 
 use crate::exceeded::Exceeded;
 
-/// The limits of one attempt, from what is left of the call's.
+/// The limits of one attempt: the part of the call's limits that is left.
 #[derive(Debug, Clone, Copy)]
 pub struct AttemptLimits {
     /// Units of fuel.

@@ -27,8 +27,8 @@ const MAX_RANDOM: u64 = 64 << 10;
 
 /// The data of one store. It is created for one attempt, and dropped with the store.
 pub(crate) struct State {
-    /// Created when the guest first calls WASI for anything except the insecure seed; many guests
-    /// never do. The monotonic clock counts from then.
+    /// Created when the guest first uses an interface that wasmtime-wasi answers, such as clocks or
+    /// standard streams; many guests never do. The monotonic clock counts from then.
     wasi: Option<WasiCtx>,
     pub(super) insecure_seed: InsecureSeed,
     table: ResourceTable,
@@ -140,8 +140,9 @@ impl State {
     /// Compares the memory of the call with its limit, after the memory that the host holds has
     /// changed. The guest's own memory was compared when it grew.
     pub(crate) fn settle_memory(&mut self) -> Result<(), Exceeded> {
-        // The table has no length. The number of a new entry is the peak number of entries if the
-        // table has no free entry. Otherwise it is below the peak, which was counted before.
+        // The table does not report its length. The number of a new entry is the peak number of
+        // entries if the table has no free entry. Otherwise it is below the peak, which was counted
+        // before.
         let open = match self.table.push(()) {
             Ok(next) => {
                 let number = next.rep();

@@ -187,7 +187,7 @@ impl Turns {
 }
 
 /// The accounts from which a call spends: the principal of the root call, and within it the
-/// publisher of the tool.
+/// publisher of the driver.
 #[derive(Debug, Clone, Copy)]
 pub struct Spender<'a> {
     /// The turns of its host.
@@ -232,7 +232,7 @@ impl Wake for Polls {
 /// The turns of one guest. Dropping it returns its permit.
 pub(super) struct Turn<'a> {
     spender: Spender<'a>,
-    /// Its accounts, once it has waited or spent time.
+    /// Its accounts, once it has waited or its time was booked.
     payer: Option<Payer>,
     phase: Phase,
     unbooked: Duration,

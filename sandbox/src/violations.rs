@@ -12,7 +12,7 @@ use toolward_contract::capability::Class;
 use toolward_policy::OnViolation;
 use toolward_support::helper::lock;
 
-/// The most violations of one call that are kept. Further violations are only counted.
+/// The most distinct violations of one call that are kept. Further violations are only counted.
 const MAX_KEPT: usize = 32;
 
 /// The most violations of one driver that are logged, over all its calls, so that a driver can't
@@ -82,7 +82,8 @@ pub trait RedactText: fmt::Debug + Send + Sync {
     fn redacted(&self, text: &str) -> Option<String>;
 }
 
-/// The violations of one call, all attempts together. Clones share everything.
+/// The violations of one driver of a call, over all its attempts. The violations of earlier drivers
+/// and of nested calls are added to them. Clones share everything.
 #[derive(Debug, Clone, Default)]
 pub struct Violations(Arc<CallViolations>);
 
@@ -126,7 +127,7 @@ pub struct RecordedViolations {
     pub first: Vec<Violation>,
     /// The number of all violations.
     pub total: u64,
-    /// The number of each kind, without [absorbed](Violations::absorb) violations.
+    /// The number of each kind, without violations of nested calls.
     pub own: BTreeMap<ViolationKind, u64>,
 }
 

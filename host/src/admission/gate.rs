@@ -87,7 +87,7 @@ impl Gate {
                     self.name
                 ),
             ),
-            // The hint is not to raise this limit, since the operator can't change the host's own
+            // The hint does not name this limit, since the operator can't change the host's own
             // limits.
             Some(_) => (self.name, "try again later".to_owned()),
         };
@@ -165,8 +165,9 @@ impl Held {
 }
 
 impl Sum {
-    /// A share is at least `call`, the amount that one call needs to start. Otherwise, with very
-    /// many slots, the share of one principal would be too small for a call.
+    /// Divides `allowed` into shares by the limits on running calls. A share is at least `call`,
+    /// the amount that one call needs to start, if `allowed` is as large. Otherwise, with very many
+    /// slots, the share of one principal would be too small for a call.
     pub(super) fn new(name: LimitName, allowed: u64, call: u64, limits: &Limits) -> Self {
         let concurrency = u128::from(limits.concurrency.max(1));
         let share = |calls: u32| {

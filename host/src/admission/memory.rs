@@ -1,7 +1,7 @@
 //! Bounds the memory of all calls together. A call reserves memory before it starts and leases more
 //! as it grows, within the shares of its principal and publisher. Results that clients have not
 //! read count, too, up to half of the sum. If no room is left, the host ends a client that reads
-//! nothing. Without such a client, it takes the principal with the largest amount, and ends its
+//! nothing. Without such a client, it ends a call of the principal that holds the most memory: the
 //! call that grew last.
 
 mod reader;
@@ -29,8 +29,8 @@ use crate::api::result::{CallError, Result};
 pub(crate) const RESERVED: u64 = 16 << 20;
 /// The step in which a call grows beyond its reservation, in bytes.
 const LEASE: u64 = 8 << 20;
-/// How much other calls may lease beyond the limit while an ended call still holds its memory, in
-/// bytes. Growth can't wait in the middle of a guest's instruction.
+/// How much calls and results may take beyond a limit, in bytes, since an ended call holds its
+/// memory for a while. Growth can't wait in the middle of a guest's instruction.
 const OVERDRAFT: u64 = 32 << 20;
 /// A client that has taken nothing of its results for this long counts as not reading. On a link of
 /// 1 MiB a second, the kernel's buffers take further bytes in less time.
@@ -44,7 +44,7 @@ const ROOM_INTERVAL: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(crate) struct CallMemory {
     sum: Sum,
-    /// Calls that have grown and unread results, in the order of their last growth.
+    /// Calls that have grown, and unread results, in the order of their last growth.
     growing: Mutex<BTreeMap<u64, Weak<MemoryLease>>>,
     growths: AtomicU64,
     waiting: AtomicU32,
@@ -98,7 +98,7 @@ impl CallMemory {
     }
 
     /// Counts a result of `bytes` until it has been written to its client. `end` ends the client's
-    /// connection. Returns `None` if no room is left and this connection must end.
+    /// connection. Returns `None` if no room is left, so that this result must be dropped.
     pub(super) fn unread(
         self: &Arc<Self>,
         principal: &Arc<Gate>,
@@ -129,7 +129,7 @@ impl CallMemory {
         others.make_room(|call| Some(call).filter(|call| is_larger(call)));
     }
 
-    /// The calls and results that have grown within a full share.
+    /// The calls that have grown, and the unread results, that count against a full share.
     fn growing(&self, share: Share, lease: &MemoryLease) -> Growing {
         let growing = lock(&self.growing);
         let mut all: Vec<_> = growing.values().filter_map(Weak::upgrade).collect();
@@ -151,7 +151,7 @@ impl CallMemory {
     }
 }
 
-/// Calls that have grown and unread results, oldest growth first.
+/// Calls that have grown, and unread results, oldest growth first.
 struct Growing {
     going: Vec<Arc<MemoryLease>>,
     /// Whether other calls or results are ending already.

@@ -47,10 +47,12 @@ pub struct ApprovalRequest {
     pub input: Value,
     /// The request that the host makes for this call; `None` unless the driver is of `kind: http`.
     pub request: Option<ShownRequest>,
-    /// A digest of the whole input, hidden values and the call's context included: an approval
-    /// holds only for these. Equal inputs have equal digests as long as the process runs.
+    /// A digest of the whole input, hidden values and the call's context included. An approval of
+    /// [`ApprovalScope::Call`] holds only for this digest. Equal inputs have equal digests as long
+    /// as the process runs.
     pub input_digest: [u8; 32],
-    /// The effects that the call may have, such as `changes workspace:/notes`.
+    /// The effects that the call itself may have, such as `changes workspace:/notes`. The effects
+    /// of nested calls are in `chain`.
     pub effects: Vec<String>,
     /// The highest risk level, 0 to 3, of the contract and of all tools it may call.
     pub risk: u8,
@@ -155,9 +157,10 @@ pub struct Chained {
     pub risk: u8,
 }
 
-/// The most tools that one approval covers, and the most effects of them together: as many as a
-/// person reads.
+/// The most tools that one approval covers, as many as a person reads. Also the most hosts, and the
+/// most regions, of a driver that a question shows.
 const MAX_COVERED: usize = 20;
+/// The most effects of the covered tools together.
 const MAX_EFFECTS: usize = 40;
 /// The most characters of a name or an effect; longer texts would be cut.
 const MAX_TEXT_CHARS: usize = 200;
@@ -183,8 +186,9 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Takes pairs of a tool and whether a person must be asked about that tool each time. A tool
-    /// that does not fit into a request is not covered, since the person can't have seen it.
+    /// Takes pairs of a tool and whether a person must be asked about that tool each time. Such a
+    /// tool is not covered. A tool that does not fit into a request is not covered either, since
+    /// the person can't have seen it.
     pub(crate) fn of(reached: impl IntoIterator<Item = (Chained, bool)>) -> Self {
         let mut reached: Vec<(Chained, bool)> = reached.into_iter().collect();
         reached.sort_by(|(a, _), (b, _)| {

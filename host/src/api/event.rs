@@ -55,7 +55,7 @@ pub enum CallEventKind {
         /// How.
         decision: CallDecision,
     },
-    /// It waits for one of the slots of running calls.
+    /// It takes one of the slots of running calls, and may have to wait for it.
     Queued,
     /// A driver was started.
     Started {
@@ -162,7 +162,7 @@ pub struct CallCost {
     pub fuel: u64,
     /// The peak memory of an attempt, in bytes.
     pub peak_memory: u64,
-    /// How often the driver tried something that it was not granted.
+    /// How often drivers tried something that they were not granted, also in nested calls.
     pub violations: u64,
 }
 
@@ -222,7 +222,7 @@ mod tests {
     }
 }
 
-/// A driver is compiled for the first time, and a call waits for it.
+/// A driver is being compiled, and a call waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiling {
     /// The driver's id.
@@ -233,8 +233,7 @@ pub struct Compiling {
     pub longest: Option<Duration>,
 }
 
-/// Receives progress and log records of a call. Its methods run on the thread of the guest: return
-/// quickly.
+/// Receives progress and log records of a call. The call waits while a method runs: return quickly.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -266,7 +265,8 @@ pub struct Compiling {
 /// let request = Request::new("text.stats", r#"{"text": "Hello"}"#).observer(Arc::new(Printed));
 /// ```
 pub trait Observer: Send + Sync {
-    /// The driver reported progress. A report that is not higher than the last one is dropped.
+    /// The driver reported progress. A report that is not higher than the last one is dropped, and
+    /// so are reports of a driver after its first 1000.
     fn progress(&self, _progress: &Progress) {}
 
     /// The call waits for the driver to be compiled. Repeated while it waits.

@@ -15,8 +15,8 @@ use toolward_sandbox::violations::{Violation, ViolationKind};
 
 use crate::tape::Replayed;
 
-/// The facts of one call that a host knows: ids, codes and numbers, but nothing of its input and
-/// output. Serialised, this is the `meta` that the caller sees.
+/// The facts of one call that a host knows: ids, codes, numbers and the subjects of violations, but
+/// no values of its input and output. Serialised, this is the `meta` that the caller sees.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CallFacts {
     /// The invocation's id, a UUIDv7. A call that asks questions and resumes keeps its id.
@@ -40,7 +40,8 @@ pub struct CallFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// Whether the end of a call that changes something was recorded before the reply; `None` if
-    /// the reply does not wait for it. Serialised only if recording failed; the row follows later.
+    /// the reply does not wait for it. Serialised only if recording failed; the row may follow
+    /// later.
     #[serde(skip_serializing_if = "is_recorded")]
     pub recorded: Option<bool>,
     /// The invocation whose reply this is, if the call repeats an id
@@ -71,8 +72,8 @@ pub struct CallFacts {
     /// The number of all violations.
     #[serde(skip_serializing_if = "is_zero")]
     pub violations_total: u64,
-    /// The number of violations of the last driver by kind, without nested calls. Empty if the call
-    /// was cancelled.
+    /// The number of violations by kind, of all drivers of the call, without nested calls. Empty if
+    /// the call was cancelled.
     #[serde(skip)]
     pub violations_by_kind: BTreeMap<ViolationKind, u64>,
     /// On whose behalf it was made.

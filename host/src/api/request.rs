@@ -230,7 +230,8 @@ impl Request {
         self
     }
 
-    /// Sets the observer, which receives progress and log records while the driver runs.
+    /// Sets the observer, which receives the driver's progress and log records, and the progress of
+    /// compiling it.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.scope_mut().observer = Some(observer);
         self

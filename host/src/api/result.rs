@@ -37,8 +37,8 @@ pub struct Reply {
     pub metadata: CallFacts,
     /// The logs and the captured output of the driver, which are untrusted text.
     pub captured: Captured,
-    /// The questions of the driver. `result` is then an error with the
-    /// code [`ErrorCode::INPUT_REQUIRED`].
+    /// The questions of the driver, if it asks. `result` is then an error with the code
+    /// [`ErrorCode::INPUT_REQUIRED`].
     pub asked: Option<Box<Asked>>,
 }
 

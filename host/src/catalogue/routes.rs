@@ -27,7 +27,7 @@ use crate::services::Services;
 pub struct DriverFacts {
     /// The policy's decision.
     pub decision: Decision,
-    /// The cost of a call through it, according to its publishers.
+    /// The cost of a call through it, according to the publishers of tool and driver.
     pub cost: Cost,
     pub(crate) driver: Arc<LoadedDriver>,
     pub(crate) implements: Arc<Implements>,
@@ -35,20 +35,21 @@ pub struct DriverFacts {
     pub(crate) retry: Option<Retry>,
     /// The contexts that the operator gives to calls without a context.
     pub(crate) contexts: Contexts,
-    /// The access that its sandboxes get; `None` if the decision denies the driver.
+    /// The access that its calls get; `None` if the decision denies the driver.
     pub(crate) access: Option<Arc<Access>>,
     /// The approval that a call needs; `None` if it needs none.
     pub(crate) question: Option<Arc<ApprovalQuestion>>,
     /// Whether it may take over a call from another driver that failed.
     pub(crate) takes_over: bool,
-    /// Whether calls may fall from and to it although the change may then be made twice.
+    /// Whether policy lets a call fall from it, and to it, even if a change may then be made twice.
     pub(crate) repeats: bool,
     /// Routes with the same number rank equal and are ordered only by their ids.
     pub(crate) tie: usize,
     /// Whether a call by this driver changes something itself. The start of such a call is
     /// recorded.
     pub(crate) writes: bool,
-    /// Whether a call may change something, itself or through the tools that it calls.
+    /// Whether a call may change something, itself or through the tools that it calls. Also true if
+    /// its risk level is above 0.
     pub(crate) changes: bool,
     /// The driver's names in records; `None` unless calls are recorded.
     pub(crate) recorded: Option<RecordedRoute>,

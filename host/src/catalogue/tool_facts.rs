@@ -67,8 +67,8 @@ pub struct ToolFacts {
 }
 
 impl ToolFacts {
-    /// The effects of a call by any driver that policy lets run, nested calls included;
-    /// `None` without such a driver, so that no call can run.
+    /// The effects of a call by any driver that policy lets run, nested calls included; `None`
+    /// without such a driver: then no call can run.
     pub fn effects(&self) -> Option<Effects> {
         let allowed = self.open_drivers().filter_map(|driver| driver.allowed());
         allowed.map(|one| one.effects).reduce(Effects::join)

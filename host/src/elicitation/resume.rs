@@ -133,7 +133,8 @@ fn fits(ask: &Ask, value: &serde_json::Value) -> Result<(), String> {
     }
 }
 
-/// The error when the driver that asked no longer serves the tool.
+/// Replaces the error of an unavailable pinned driver, which is the driver that asked. Other errors
+/// stay the same.
 pub(crate) fn gone(error: CallError) -> CallError {
     match error.code == ErrorCode::PINNED_PROVIDER_UNAVAILABLE {
         true => refused("the driver that asked no longer serves this tool".to_owned()),

@@ -19,8 +19,9 @@ use crate::elicitation::{MAX_ROUNDS, OpenForms, RejectedAnswer, unavailable};
 
 /// The key of the form's only question.
 const KEY: &str = "form";
-/// The most bytes of the tool's description, and of the input, that the person sees.
+/// The most bytes of the tool's description that the person sees; the rest is cut.
 const MAX_DESCRIPTION_BYTES: usize = 1500;
+/// The most bytes of the input that the person sees; a longer input is refused.
 const MAX_INPUT_BYTES: usize = 2000;
 
 /// The executor of forms.

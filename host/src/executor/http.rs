@@ -189,7 +189,7 @@ impl Exchange<'_> {
         Ok(request)
     }
 
-    /// The headers, with placeholders, of secrets that the driver itself does not place.
+    /// The headers of the secrets that only policy places, each with a placeholder as its value.
     async fn placed_by_policy(&self, slugs: &[String]) -> Result<Vec<(&str, String)>> {
         let mut placed: Vec<(&str, String)> = Vec::new();
         for slug in slugs {

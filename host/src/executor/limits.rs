@@ -132,7 +132,8 @@ pub(crate) fn over(hit: Exceeded) -> CallError {
 const RAISE_MEMORY: &str = "ask for less, or raise `limits.memory_mib` in DRIVER.md and the \
                             host's limit `memory_bytes`";
 
-/// The error if all calls together need too much memory, and this call ends to make room.
+/// The error of a call that gets no more memory, or must end to make room: its principal's share,
+/// its publisher's share, or the memory of all calls is full.
 fn no_memory(hit: Exceeded) -> CallError {
     CallError::of(ErrorCode::MEMORY_EXCEEDED,
         format!(

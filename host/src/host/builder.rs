@@ -108,7 +108,7 @@ impl HostBuilder {
         self
     }
 
-    /// Adds a listener for finished calls, nested ones included. Default: none.
+    /// Adds a listener for calls, nested ones included. Default: none.
     pub fn listener(mut self, listener: Arc<dyn CallListener>) -> Self {
         self.services.listeners.push(listener);
         self

@@ -91,11 +91,11 @@ impl Host {
     }
 
     /// The output of the earlier call with the same id ([`crate::named`]). `None` if this call must
-    /// be dispatched. All calls without an id are.
+    /// be dispatched, like every call without an id.
     ///
     /// # Errors
-    /// The error of the earlier call. Also if its reply is not kept, if it had another input, or if
-    /// it does not end in time.
+    /// The error of the earlier call; or another error if its reply is not kept, its input differs,
+    /// it does not end in time, or too many calls wait for it.
     async fn repeated(
         &self,
         call: &RoutedCall,

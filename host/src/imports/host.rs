@@ -36,7 +36,7 @@ const MAX_PROGRESS_MESSAGE_BYTES: usize = 1024;
 /// Answers the requests of one driver of a call.
 pub(crate) struct HostImports {
     pub(crate) access: Arc<Access>,
-    /// Not all services: a guest may be dropped after its caller dropped the host.
+    /// Only the buckets and not all services, since a guest may be dropped after the host.
     pub(crate) buckets: Option<Arc<dyn Buckets>>,
     pub(crate) scope: Arc<CallScope>,
     pub(crate) limits: CallLimits,
@@ -49,7 +49,7 @@ pub(crate) struct HostImports {
     /// `None` if no tool is granted.
     pub(crate) tools: Option<NestedCalls>,
     pub(crate) reports: Reports,
-    /// Set if events had readers when the driver was picked.
+    /// Set if events had readers when the driver's attempts started.
     pub(crate) events: Option<ProgressEvents>,
 }
 

@@ -1,5 +1,5 @@
 //! Nested calls: a guest calls another tool. The call goes through the whole pipeline, within the
-//! rest of the root's budgets. The waiting caller releases its slot.
+//! rest of the root's budgets. The caller has no slot while it waits.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -64,7 +64,7 @@ pub(crate) struct NestedCalls {
 }
 
 impl NestedCalls {
-    /// Calls a tool. An error ends the caller, because policy ends calls at a violation.
+    /// Calls a tool. An error means that policy ends the caller at a violation.
     pub(crate) async fn call(
         &self,
         request: ToolCall,

@@ -55,10 +55,10 @@ pub(crate) fn decide(call: Validated) -> Result<Granted, CallError> {
 }
 
 impl ToolFacts {
-    /// The error with which every valid call ends that brings no context; `None` if such calls can
-    /// run. The reason is that policy blocks all drivers, that the tool has no driver, or that the
-    /// operator does not give the required context. The text is for callers: it names what is
-    /// missing, but no line of a policy.
+    /// The error of every valid call that brings no context; `None` if such calls can run. The
+    /// reason is that policy blocks all drivers, that the tool has no driver, or that the operator
+    /// does not give the required context. The text is for callers: it names what is missing, but
+    /// not the lines of a policy that would add it.
     pub fn refusal(&self) -> Option<CallError> {
         let tool = self.contract.major_id();
         let mut denials = self.drivers.iter().map(|driver| match &driver.decision {

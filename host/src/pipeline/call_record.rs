@@ -3,8 +3,8 @@
 //! readers of events, the log and the ledger.
 //!
 //! The stages before dispatch return their results, and the host writes them down after each stage.
-//! Dispatch writes the result of each attempt itself. So the record is complete even if the call's
-//! future is dropped, which returns nothing.
+//! Dispatch writes the result of each attempt itself. So the record has all attempts even if the
+//! call's future is dropped before dispatch returns.
 
 mod told;
 
@@ -173,8 +173,8 @@ impl<'a> CallRecord<'a> {
         rows.start(&self.parties, name).await
     }
 
-    /// Notes that an attempt has ended. Returns its end, and the origin of its output if that is
-    /// not the driver.
+    /// Notes that an attempt has ended. Returns its end, and the origin of its output if a person
+    /// gave it.
     pub(crate) fn attempted(&mut self, report: AttemptReport) -> (CallEnd, Option<Origin>) {
         let facts = &mut self.facts;
         facts.fuel = facts.fuel.saturating_add(report.fuel);
@@ -283,7 +283,7 @@ impl<'a> CallRecord<'a> {
     }
 
     /// Notes the consumption of a resumed call before its questions. The attempt that asked
-    /// continues, and is not counted again.
+    /// continues: it is left out here, and counted when it is started again.
     pub(crate) fn resumes(&mut self, spent: Spent) {
         let attempts = spent.attempts.saturating_sub(1);
         self.facts.fuel = spent.fuel;

@@ -42,9 +42,8 @@ pub(crate) struct Considered<'a> {
 /// Why drivers do not take a call.
 #[derive(Default)]
 struct Skipped<'a> {
-    /// The driver, and the input that it does not support. The third part is the transform in its
-    /// entry file, if this host lacks the transform. Becomes an error only if no other driver takes
-    /// the call.
+    /// A driver, the input that it does not support, and the transform of this input, if this host
+    /// lacks the transform. Becomes an error only if no driver was skipped for another reason.
     unsupported: Option<(&'a str, &'a str, Option<&'a str>)>,
     denied: Option<&'a Arc<DriverFacts>>,
     without_secret: Option<CallError>,
@@ -62,7 +61,8 @@ impl Skipped<'_> {
 
 /// Picks the first driver that supports all used inputs, is not denied, and has the secrets and the
 /// context that it needs. Without such a driver, returns an error if a driver lacks only a context
-/// or a secret. Otherwise picks the first denied driver, for its denial.
+/// or a secret. Otherwise picks the first denied driver, for its denial. If all drivers lack
+/// support for an input, returns an error.
 pub(crate) fn pick(resolved: &Resolved, call: Considered<'_>) -> Result<Picked, CallError> {
     let marked = |route: &Arc<DriverFacts>| route.health.is_marked();
     if resolved.routes().any(marked) {
@@ -162,9 +162,10 @@ fn takes<'a>(route: &'a Arc<DriverFacts>, call: Considered<'_>, skipped: &mut Sk
 fn falls(route: &DriverFacts, next: &DriverFacts, scope: &CallScope, tool: &str) -> bool {
     match (&route.question, &next.question) {
         (None, None) => true,
-        // Both questions cover the same calls of other tools and name the drivers that take over.
-        // An http driver can't take over, since the person saw only the first driver's request. A
-        // caller's approval does not count, since it does not show drivers' hosts and regions.
+        // The first approval covers the next driver if both questions cover the same nested calls,
+        // and show both drivers in full. An http driver can't take over, since the person saw only
+        // the first driver's request. A caller's approval does not count, since it does not show
+        // drivers' hosts and regions.
         (Some(asked), Some(also)) => {
             asks(route, scope, tool)
                 && !next.features().shows_request

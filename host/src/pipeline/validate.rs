@@ -42,11 +42,10 @@ pub(crate) struct RoutedCall {
     pub(crate) route: Arc<DriverFacts>,
     /// The routes that take over, in this order, if this one fails.
     pub(crate) fallbacks: VecDeque<Arc<DriverFacts>>,
-    /// The validated input for the guest, with fields renamed by the driver's
-    /// `mapping`.
+    /// The validated input for the guest, changed by the driver's `mapping`.
     pub(crate) input: String,
-    /// The validated input without the `mapping`, for approval and for other drivers; `null` if
-    /// neither needs it.
+    /// The validated input without the `mapping`, for approval, for other drivers, and for a driver
+    /// that asks again; `null` if none needs it.
     pub(crate) contract_input: Value,
     /// Whether the operator need not give a context: the caller brought one, or the contract has no
     /// context schema.

@@ -43,7 +43,7 @@ pub(crate) struct CallRows<'a> {
     pub(crate) kept: Option<RecordedPayloads>,
     /// Whether its `started` row is on the disk or may still be written.
     pub(crate) started: bool,
-    /// The id in this row, if the caller gave one.
+    /// The id in the `started` row, if the caller gave one.
     given: Option<Given>,
     /// Whether a person was asked about this call.
     pub(super) asked: bool,
@@ -58,7 +58,7 @@ pub(crate) struct CallRows<'a> {
 
 /// The row with the end of a call.
 pub(crate) struct RecordedEnd {
-    /// Completes once the row is written.
+    /// Completes once the row is queued or, if the call `waits`, on the disk.
     pub(crate) written: Pending,
     /// Whether the row must be on the disk, so that the call waits for it.
     pub(crate) waits: bool,

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::{SecretError, SecretStore, SecretValue};
 
-/// The most bytes of one secret.
+/// The most bytes of a secret in a file.
 const MAX_VALUE_BYTES: u64 = 64 << 10;
 
 enum Source {

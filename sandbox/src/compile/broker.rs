@@ -190,8 +190,9 @@ impl Broker {
     }
 
     /// Starts the broker if it is not running. Call it before any guest runs and before the process
-    /// confines itself. Returns at once; a broker that fails to start is reported with the first
-    /// component. Without a started broker, no component can be loaded.
+    /// confines itself. Does not wait until the broker is ready: if its program starts but can't
+    /// serve, the first component fails with the reason. Without a started broker, no component can
+    /// be loaded.
     ///
     /// # Errors
     ///
@@ -223,7 +224,7 @@ impl Broker {
 
     /// The broker's last report that drivers are not cached, for example because the disk is full.
     /// `None` if the broker has not reported this. The report stays even if later drivers are
-    /// cached. The next host compiles a driver again that is not cached.
+    /// cached. A driver that is not cached is compiled again by the next host.
     pub fn not_kept(&self) -> Option<String> {
         self.inner.link.get().and_then(Link::not_kept)
     }

@@ -26,8 +26,7 @@ const TEMPORARY: &str = "tmp-";
 const ARTIFACT: &str = ".cwasm";
 
 /// A directory of compiled drivers, and the key that signs them. A process that has the key can add
-/// code that hosts run. The oldest drivers are removed to keep the cache below a
-/// [limit](Self::limit).
+/// code that hosts run. Drivers are removed to keep the cache below a [limit](Self::limit).
 ///
 /// ```no_run
 /// use toolward_sandbox::compile::Cache;
@@ -66,9 +65,10 @@ impl Cache {
         })
     }
 
-    /// Sets the most bytes of compiled drivers. When a driver is added, the oldest drivers are
-    /// removed to make room, and drivers for other engines first. Hosts that run them continue. A
-    /// driver that is larger than the limit is compiled for each host, and not kept.
+    /// Sets the most bytes of compiled drivers. When a driver is added, other drivers are removed
+    /// to make room: first drivers for other engines, then the oldest. Hosts that run a removed
+    /// driver continue. A driver that is larger than the limit is compiled for each host, and not
+    /// kept.
     #[must_use]
     pub fn limit(mut self, bytes: u64) -> Self {
         self.limit = bytes;
@@ -104,8 +104,8 @@ impl Cache {
     }
 
     /// Signs an artifact, writes it atomically in place of an earlier one, and makes room for it.
-    /// Returns false if the artifact with its signature is larger than the whole cache and was not
-    /// kept.
+    /// Returns false if the artifact with its signature is larger than the cache's limit and was
+    /// not kept.
     pub(super) fn put(&self, claim: Claim<'_>, bytes: &[u8]) -> io::Result<bool> {
         if bytes.len().saturating_add(SIGNATURE) as u64 > self.limit {
             return Ok(false);
@@ -288,8 +288,8 @@ const PRIVATE: &str = "key.pem";
 /// The most bytes of a key's PEM file.
 const MAX_PEM_BYTES: u64 = 4096;
 
-/// Reads the key that signs artifacts, and creates it at the first use. Also writes the public key
-/// if the file has another one.
+/// Reads the key that signs artifacts, and creates it at the first use. Also writes the public key,
+/// unless its file has this key already.
 fn signing_key(directory: &Path) -> io::Result<SigningKey> {
     let private = directory.join(PRIVATE_DIRECTORY);
     Folder::make(&private, Protection::Private).map_err(|error| error.problem)?;

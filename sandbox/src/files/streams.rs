@@ -1,5 +1,5 @@
 //! Reading and writing a file as a stream. At most one operation of a stream runs at a time.
-//! Nothing is buffered beyond that operation.
+//! Nothing is buffered beyond the bytes of that operation.
 
 use std::sync::Arc;
 

@@ -90,7 +90,7 @@ impl ErrorCode {
     }
 
     /// The code in events, log lines and metrics: a code from the host's table, or `driver` for any
-    /// code that a driver defined. So the number of values is bounded.
+    /// other code. So the number of values is bounded.
     pub fn known(&self) -> &'static str {
         let own = Self::CODES.iter().find(|row| row.code == self.as_str());
         own.map_or("driver", |row| row.code)
@@ -108,8 +108,9 @@ impl ErrorCode {
         format!("ask the operator of this host to {to} (code `{self}`)")
     }
 
-    /// A driver's code. `None` if it does not have the form that the world requires, or could be
-    /// mistaken for a code of the host.
+    /// A driver's code. `None` if it does not have the form that the world requires, or has the
+    /// prefix `toolward`. A driver may use the codes of AIP-14 that the host also uses, such as
+    /// `timeout`.
     pub fn from_driver(code: &str) -> Option<Self> {
         let (head, tail) = match code.split_once(':') {
             Some((head, tail)) => (head, Some(tail)),

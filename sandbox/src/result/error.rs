@@ -11,7 +11,7 @@ use super::{ErrorClass, ErrorCode};
 use crate::exceeded::Exceeded;
 use crate::violations::{EndsCall, Violation};
 
-/// Who reported the error.
+/// Who reported an error, or gave an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {

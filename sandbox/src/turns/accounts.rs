@@ -83,7 +83,7 @@ pub(super) struct Claim {
     pub(super) number: u64,
 }
 
-/// The accounts of all principals, and within each, the accounts of the publishers whose tools it
+/// The accounts of all principals, and within each, the accounts of the publishers whose drivers it
 /// runs.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
@@ -94,7 +94,7 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    /// The accounts of a principal that runs a tool of a publisher.
+    /// The accounts of a principal that runs a driver of a publisher.
     pub(super) fn open(&mut self, principal: &str, publisher: &str, now: Duration) -> Payer {
         self.sweep(bucket_of(now));
         Payer {
@@ -122,8 +122,9 @@ impl Accounts {
         }
     }
 
-    /// The index of the claim that comes first: the oldest claim of the publisher with the least
-    /// spent time, within the principal with the least spent time.
+    /// The index of the claim that comes first. Among the claims that are not tardy, if any, this
+    /// is the oldest claim of the publisher with the least spent time, within the principal with
+    /// the least spent time.
     pub(super) fn first(
         &mut self,
         claims: impl Iterator<Item = Claim>,

@@ -14,9 +14,9 @@ use crate::executor::AttemptReport;
 /// Marks advice as text of the publisher, which neither the host nor its operator wrote.
 const PUBLISHERS_ADVICE: &str = "the tool's publisher advises: ";
 
-/// The error for a status: the driver's own code for it, or else the host's code. The publisher's
-/// text about the status is in the message and the hint, which name the publisher. The cause
-/// contains the text without this addition.
+/// The error for a status: the driver's own code for it, or else the host's code. The message and
+/// the hint quote the publisher's text about the status, and name the publisher as its source. The
+/// cause contains only the text.
 pub(super) fn refused(
     call: &HttpCall,
     status: StatusCode,

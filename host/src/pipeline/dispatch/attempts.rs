@@ -45,7 +45,7 @@ pub(super) struct Admitted {
     pub(super) rounds: u32,
     /// Set if the call resumes after questions.
     pub(super) resumption: Option<Resumption>,
-    /// The consumption of the call before it asked and resumed.
+    /// The resources that the call had consumed when it asked.
     pub(super) spent: Spent,
     /// Values that take time to drop, and may be dropped after the reply.
     pub(super) remains: Mutex<Option<Box<dyn Send>>>,

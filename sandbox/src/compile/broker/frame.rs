@@ -47,7 +47,7 @@ pub(super) enum Request {
         id: u64,
         engine: EngineHash,
         component: Digest,
-        /// A budget of this compilation. The lower of it and each limit counts.
+        /// The budget of this compilation. A limit that is higher is lowered to it.
         budget: CompileCost,
     },
     Cancel {

@@ -1,5 +1,5 @@
-//! Keeps a cache below its limit: removes the oldest artifacts, and artifacts for other engines
-//! first. A host that has mapped an artifact keeps it.
+//! Keeps a cache below its limit: removes first the artifacts for other engines, then the oldest. A
+//! host that has mapped an artifact keeps it.
 
 use std::fs::{self, DirEntry};
 use std::io::ErrorKind;
