@@ -43,7 +43,7 @@ pub use edited::EditedFile;
 pub use protection::{Error, Problem, Protection};
 
 /// Whether a symbolic link as the last part of a path is followed. Links in the parts above are
-/// always followed: a user who may write to those folders could replace them as well.
+/// always followed: a user who can create a link there could also replace those parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
     /// The link is an error.
@@ -55,8 +55,9 @@ pub enum Links {
 /// Opens a regular file for reading, if `protection` allows its owner and mode.
 ///
 /// # Errors
-/// [`Problem::NotAFile`] for anything else, without waiting for a pipe; [`Problem::Owner`],
-/// [`Problem::Mode`]; [`Problem::Io`], also for a missing file ([`Error::is_missing`]).
+/// [`Problem::NotAFile`] for a folder, a device or a pipe (without waiting for the pipe);
+/// [`Problem::Owner`], [`Problem::Mode`]; [`Problem::Io`], also for a missing file
+/// ([`Error::is_missing`]) and for a link under [`Links::Refuse`].
 pub fn open(path: &Path, protection: Protection, links: Links) -> Result<File, Error> {
     let file = opened(path, links)?;
     protection.check_opened(&file, path)?;
@@ -266,7 +267,7 @@ impl From<Folder> for OwnedFd {
 /// POSIX locks that the process holds on it, such as the locks of SQLite's other connections.
 ///
 /// # Errors
-/// [`Problem::NoName`], [`Problem::NotAFile`] also for a link; as [`Folder::make`].
+/// [`Problem::NoName`]; [`Problem::NotAFile`], also for a link; the errors of [`Folder::make`].
 pub fn private_file(path: &Path) -> Result<PathBuf, Error> {
     let name = path
         .file_name()
@@ -306,7 +307,7 @@ pub fn private_file(path: &Path) -> Result<PathBuf, Error> {
     Ok(file)
 }
 
-/// The time between two attempts.
+/// The time between two attempts to lock.
 const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// How a file or folder is locked.

@@ -52,8 +52,8 @@ pub fn start(
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null())
         .stderr(stderr)
-        // In a separate process group, so that Ctrl-C does not end the helper before this process:
-        // the helper cleans up after it.
+        // In a separate process group, so that Ctrl-C does not end the helper first: the helper
+        // cleans up after this process.
         .process_group(0)
         .spawn()?;
     Ok((child, socket))

@@ -63,8 +63,8 @@ pub fn visible_line(text: &str, limit: usize) -> String {
 
 /// Converts JSON text to a form of the same value that is safe to show: the characters that
 /// [`visible_line`] replaces become `\uXXXX`, except line feeds. `json` must have no tabs or
-/// carriage returns between its tokens. The other characters are only in JSON strings, in which the
-/// escape means the character.
+/// carriage returns between its tokens. All other such characters can only be in JSON strings, in
+/// which the escape means the same character.
 pub fn visible_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut units = [0u16; 2];

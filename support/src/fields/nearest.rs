@@ -31,8 +31,8 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
-/// The hint at an unknown word: the word that was probably meant, else all known ones, as
-/// `the WHAT are: …`.
+/// The hint for an unknown word: the known word that was probably meant, or otherwise a list of all
+/// known words (`the WHAT are: …`).
 pub fn did_you_mean<'k>(
     word: &str,
     known: impl Iterator<Item = &'k str> + Clone,
@@ -44,8 +44,8 @@ pub fn did_you_mean<'k>(
     }
 }
 
-/// Searches among the names of one bundle: after some, a wrong name gets no hint. A bundle may have
-/// hundreds of thousands of wrong names, and hosts read it too.
+/// Limits a series of searches to 64; later wrong names get no hint. A bundle may have hundreds of
+/// thousands of wrong names, which would keep a host busy.
 #[derive(Debug)]
 pub struct NearNames {
     left: usize,

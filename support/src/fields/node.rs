@@ -262,14 +262,14 @@ impl<P: Copy + Default> Node<P> {
     }
 }
 
-/// How deep tables and lists are read. No field is deeper.
+/// How deep tables and lists may be nested. No field is deeper.
 const MAX_DEPTH: usize = 64;
 
-/// The byte range of a value in a TOML text. Lines are counted only for wrong values.
+/// The byte range of a value in a TOML text. Line numbers are computed only for messages.
 pub type Span = Range<usize>;
 
-/// Parses a TOML text to a value with places. Values that are nested deeper than any field become
-/// `null`.
+/// Parses a TOML text to a value with places. Tables and lists that are nested deeper than 64
+/// levels become `null`.
 ///
 /// # Errors
 /// The error of the TOML parser.

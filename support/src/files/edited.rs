@@ -59,10 +59,10 @@ impl EditedFile {
     /// followed, but no links below it. Nothing is changed or created.
     ///
     /// # Errors
-    /// [`Problem::NoName`] for a path that is absolute or empty, starts with `.`, or has `..`;
-    /// [`Problem::Link`], [`Problem::NotAFile`], [`Problem::NotAFolder`], [`Problem::HardLinks`];
-    /// [`Problem::Owner`] or [`Problem::Mode`] for a file, or a folder of the path, that others could
-    /// change; [`Problem::TooLarge`], [`Problem::Io`].
+    /// [`Problem::NoName`] for a path that is absolute or empty, starts with the part `.`, or has a
+    /// part `..`; [`Problem::Link`], [`Problem::NotAFile`], [`Problem::NotAFolder`],
+    /// [`Problem::HardLinks`]; [`Problem::Owner`] or [`Problem::Mode`] for a file, or a folder of
+    /// the path, that others could change; [`Problem::TooLarge`], [`Problem::Io`].
     pub fn beneath(root: &Path, path: &Path, limit: u64) -> Result<Self, Error> {
         let whole = root.join(path);
         let mut names = names(path).ok_or_else(|| Error::new(&whole, Problem::NoName))?;

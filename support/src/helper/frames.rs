@@ -156,7 +156,7 @@ impl<'a, R: Read> Body<'a, R> {
 }
 
 /// Frames that a separate thread writes, so that no other thread waits for a helper that does not
-/// read. Senders limit the number of frames.
+/// read. The queue has no limit: its senders limit the number of frames.
 #[derive(Clone, Debug)]
 pub struct Outgoing(Sender<Vec<u8>>);
 

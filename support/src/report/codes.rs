@@ -99,9 +99,11 @@ impl AsSource for dyn Error + Send + Sync {
     }
 }
 
-/// Declares stable codes, and the errors that have them. All three forms have the same rows: a
-/// code, its meaning, and optional advice. A severity may follow the code, and in brackets the
-/// command's exit codes if they are not 1.
+/// Declares stable codes, and the errors that have them, in three forms. In the first two, a row
+/// has a code, its meaning, and optional advice. A row of an error may also have a message and a
+/// hint, and may take its code from a field. A severity may follow the code, and then in brackets
+/// the command's exit codes. By default, the severity is `Error`, and the exit code of an error is
+/// 1.
 ///
 /// ```
 /// use toolward_support::report::{Code, Severity, codes};
@@ -121,8 +123,9 @@ impl AsSource for dyn Error + Send + Sync {
 ///     OLD_FORM = "key-old-form" Warning, "a key in the old form", "write it again";
 /// }
 ///
-/// // An error with fields, with `CODES`, `code` and `hint`. The parentheses have the message, unless the meaning is
-/// // displayed; the hint follows `=>`. A row without a meaning shares its code with a row that has one.
+/// // An error with fields, with `CODES`, `code` and `hint`. It is displayed as the message in
+/// // parentheses, or otherwise as the meaning, or otherwise as the code. The hint follows `=>`. A
+/// // row needs no meaning if another row or table has the meaning of its code.
 /// codes! {
 ///     /// Why a file can't be used.
 ///     #[derive(Debug)]
@@ -136,8 +139,9 @@ impl AsSource for dyn Error + Send + Sync {
 ///     }
 /// }
 ///
-/// // A field `inner` is the error of another layer, which has the message and the source; without a row, the code and
-/// // the hint too.
+/// // A single field `inner` is the error of another layer; its source is this error's source.
+/// // Without a message, `inner` is displayed. Without a code, `inner` has the code, and the hint
+/// // unless one follows `=>`.
 /// codes! {
 ///     /// Why nothing starts.
 ///     #[derive(Debug)]

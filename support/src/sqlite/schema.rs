@@ -20,9 +20,9 @@ pub struct FileSchema {
 }
 
 impl FileSchema {
-    /// Enables write-ahead logging and creates the tables if the file is empty. Returns whether the
-    /// tables already existed. Nothing is written before the file is known to be empty or to have
-    /// this version's tables.
+    /// Enables write-ahead logging, and creates the tables if the file is empty. Returns whether
+    /// the tables already existed. Nothing is written before the file is known to be empty or to
+    /// have this version's tables.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for another program's file, [`Error::Version`] for another version's tables,
