@@ -22,11 +22,11 @@ use tar::{BLOCK, ZEROS, canonical};
 pub use crate::bundle::Contents;
 pub use detached::{Effort, attach, content_bytes, first_envelope};
 
-/// How many times as large as the archive its content may be. The limit applies to contents above
-/// [`RATIO_FLOOR`].
+/// The largest allowed ratio of the size of a tar archive to the size of its compressed archive.
+/// The limit applies to tar archives above [`RATIO_FLOOR`].
 pub const MAX_RATIO: u64 = 20;
-/// Up to this many decompressed bytes [`MAX_RATIO`] does not apply: small bundles of text compress
-/// well, and so few bytes exhaust no machine.
+/// The size of a tar archive, in bytes, up to which [`MAX_RATIO`] does not apply: small bundles of
+/// text compress well, and can't exhaust a machine.
 pub const RATIO_FLOOR: u64 = 8 * 1024 * 1024;
 /// The base-2 logarithm of the largest zstd window, the size that RFC 8878 recommends decoders to
 /// support. A larger window would make the reader allocate much for an unverified file.

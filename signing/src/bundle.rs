@@ -31,7 +31,8 @@ pub struct Bundle {
     pub files: BTreeMap<BundlePath, Arc<[u8]>>,
     /// The publisher, as the trust store knows it.
     pub publisher: Arc<Publisher>,
-    /// The publisher's keys that signed: sorted, distinct, at least the threshold.
+    /// The publisher's keys that signed and are not revoked: sorted, distinct, at least the
+    /// threshold.
     pub signers: Vec<KeyId>,
     /// How the bundle was built, if the publisher states it.
     pub provenance: Option<Provenance>,
@@ -49,8 +50,8 @@ impl Bundle {
         self.files.get(path)
     }
 
-    /// Whether the bundle's publisher may publish `id`. Every id in a bundle must pass this check;
-    /// the bundle's own id already has.
+    /// Whether the bundle's publisher may publish `id`. Every id in a bundle must pass this check,
+    /// except the ids of actions; the bundle's own id has passed it.
     #[must_use]
     pub fn may_publish(&self, id: &str) -> bool {
         self.trust.covers(&self.publisher, id)

@@ -435,7 +435,7 @@ fn write_table(out: &mut String, path: &str, table: &Map<String, Value>) {
     }
 }
 
-/// A value of TOML. Text in several lines, as a key in PEM, stays readable.
+/// A value of TOML. Text in several lines, such as a PEM key, stays readable.
 fn written(value: &Value) -> String {
     match value.as_str() {
         Some(text) if text.contains('\n') && !text.contains(['"', '\\']) => {

@@ -39,7 +39,7 @@ impl Freshness<'_> {
     /// Checks that the bundle with this manifest and digest is current:
     ///
     /// * it is not older than the maximum age, if one is set;
-    /// * the index, if one is given, is still valid and lists the bundle as the release;
+    /// * the index, if one is given, is still valid and lists the bundle as the current release;
     /// * if neither is given, it comes from this machine. A remote source could show an old release
     ///   forever.
     ///

@@ -81,7 +81,8 @@ impl fmt::Display for Id {
 pub struct Prefix(String);
 
 impl Prefix {
-    /// Checks a prefix: `*`, or lower-case ASCII segments like an id's.
+    /// Checks a prefix: `*`, or at most 80 bytes of segments, separated by `.`, `:` or `/`. A
+    /// segment has lower-case ASCII letters, digits, `-`, `_` and `@`.
     ///
     /// # Errors
     /// [`ErrorKind::IdInvalid`].
@@ -111,8 +112,8 @@ impl Prefix {
         Self("*".to_owned())
     }
 
-    /// Whether `id` is at or below this prefix. Comparison is exact: only `*` covers an id in upper
-    /// case.
+    /// Whether `id` is at or below this prefix. The comparison is exact: `acme` does not cover
+    /// `ACME`.
     #[must_use]
     pub fn covers(&self, id: &str) -> bool {
         if self.0 == "*" {

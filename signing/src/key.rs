@@ -127,7 +127,7 @@ impl PublicKey {
         Ok(Self::new(key))
     }
 
-    /// Wraps a key without checks: for the public half of a signing key, which needs none.
+    /// Wraps a key that was checked, or the public half of a signing key, which needs no check.
     fn new(key: VerifyingKey) -> Self {
         let spki = Sha256::new_with_prefix(SPKI_PREFIX).chain_update(key.as_bytes());
         Self {

@@ -131,8 +131,9 @@ impl Provenance {
     /// are ignored.
     ///
     /// # Errors
-    /// [`ErrorKind::ProvenanceInvalid`] if it is not such a statement, [`ErrorKind::ProvenanceMismatch`] if it is
-    /// about something else.
+    /// [`ErrorKind::ProvenanceInvalid`] if it is not such a statement,
+    /// [`ErrorKind::ProvenanceMismatch`] if it is about something else,
+    /// [`ErrorKind::DigestInvalid`] for the digest of a source.
     pub fn parse(statement: &[u8], manifest_bytes: &[u8]) -> Result<Self, Refusal> {
         let invalid = || Refusal::new(ErrorKind::ProvenanceInvalid);
         let Object(statement) = serde_json::from_slice::<Object<Statement>>(statement)

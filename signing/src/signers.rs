@@ -64,8 +64,8 @@ pub(crate) fn verified<'a>(
     Ok(verified)
 }
 
-/// The keys that must have signed: the owner's name for messages, the keys, and how many distinct
-/// ones are required.
+/// The keys of a publisher or channel: the owner's name for messages, the keys, and how many of
+/// them must have signed.
 #[derive(Clone, Copy)]
 pub(crate) struct Quorum<'a>(
     pub(crate) &'a str,

@@ -273,8 +273,8 @@ impl fmt::Debug for UnsignedBundle {
     }
 }
 
-/// Reads a bundle directory or a `.toolbundle` file, as strictly as [`open`] does, but without
-/// signers, ages, the host's version and the content of the provenance.
+/// Reads a bundle directory or a `.toolbundle` file, as strictly as [`open`] does, but does not
+/// check signers, ages, the host's version or the content of the provenance.
 ///
 /// # Errors
 /// The errors of [`open`] about the other properties of a bundle.

@@ -70,9 +70,9 @@ impl SigningKey {
     ///
     /// # Errors
     /// [`ErrorKind::PassphraseNeeded`] for an encrypted file without a passphrase;
-    /// [`ErrorKind::PassphraseWrong`] for a wrong passphrase; [`ErrorKind::KeyInvalid`] for a file that is
-    /// not an Ed25519 key, or whose public half belongs to another key, since signing with it would
-    /// reveal the private half. For such a key in an encrypted file,
+    /// [`ErrorKind::PassphraseWrong`] for a wrong passphrase; [`ErrorKind::KeyInvalid`] for a file
+    /// that is not an Ed25519 key, or whose public half belongs to another key, since signing with
+    /// it would reveal the private half. If the file is encrypted, such a key gives
     /// [`ErrorKind::PassphraseWrong`].
     pub fn from_pem(pem: &str, passphrase: Option<&SecretString>) -> Result<Self, Refusal> {
         if pem.len() > MAX_PEM_BYTES {

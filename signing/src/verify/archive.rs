@@ -18,8 +18,7 @@ use crate::{envelope, provenance};
 /// How a zstd frame starts (RFC 8878, section 3.1.1). A skippable frame starts differently.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Reads an archive of `size` bytes whose first two entries `open` accepts. Of the archive, only
-/// the files are kept in memory.
+/// Reads an archive of `size` bytes whose first two entries `open` accepts.
 pub(super) fn read<H: BundleHead>(
     mut archive: impl BufRead,
     size: u64,

@@ -242,7 +242,8 @@ pub struct SignedManifest {
     pub manifest_digest: Digest,
     /// The publisher, as the trust store knows it.
     pub publisher: Arc<Publisher>,
-    /// The publisher's keys that signed: sorted, distinct, at least the threshold.
+    /// The publisher's keys that signed and are not revoked: sorted, distinct, at least the
+    /// threshold.
     pub signers: Vec<KeyId>,
     /// Warnings for people, one sentence each.
     pub warnings: Vec<String>,
