@@ -149,7 +149,7 @@ pub struct Component {
     pub bytes: Arc<[u8]>,
     /// The imports and exports.
     pub surface: Surface,
-    /// The functions that its driver calls in the world `wit`, by name.
+    /// The functions that are called in the world `wit`, by name.
     pub functions: BTreeMap<String, Arc<Function>>,
 }
 
@@ -190,7 +190,7 @@ impl Surface {
             .find_map(|export| export.name.strip_prefix("toolward:driver/handler@"))
     }
 
-    /// Whether the component exports the world that this host knows.
+    /// Whether the component exports [`HANDLER`].
     pub fn exports_handler(&self) -> bool {
         self.exports
             .iter()

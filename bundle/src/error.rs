@@ -7,7 +7,7 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_signing::Refusal;
 use toolward_support::report::codes;
 
-/// How deep folders may be nested (at most 8 segments).
+/// How deep folders may be nested.
 pub(crate) const MAX_DEPTH: usize = 8;
 
 codes! {

@@ -20,7 +20,7 @@ mod walk;
 /// How large `bundle.toml` may be, in bytes: as large as the manifest made from it.
 pub(crate) const MAX_BUNDLE_TOML: usize = 256 * 1024;
 
-/// The largest `tools.json` that an author writes, in bytes.
+/// The largest `tools.json` that is read, in bytes. The parser accepts less.
 const MAX_TOOLS_JSON: usize = 4 * 1024 * 1024;
 
 /// The folders that a bundle is made of.
@@ -41,9 +41,9 @@ const DOTTED: &[&str] = &["actions", "drivers", "tools"];
 /// How large all files together may be, in bytes: the same limit as for an archive.
 pub const MAX_TOTAL_BYTES: u64 = 512 * 1024 * 1024;
 
-/// How large a file may be, in bytes: for `bundle.toml`, `tools.json`, contracts, drivers, actions
-/// and prompts the limit of the parser, otherwise [`MAX_TOTAL_BYTES`]. The size is checked before a
-/// file is read.
+/// How large a file may be, in bytes: for `bundle.toml`, contracts, drivers, actions and prompts
+/// the limit of the parser, for `tools.json` 4 MiB, otherwise [`MAX_TOTAL_BYTES`]. The size is
+/// checked before a file is read.
 pub fn limit_of(path: &str) -> u64 {
     let limit = match file_name(path) {
         "bundle.toml" => MAX_BUNDLE_TOML,
@@ -112,9 +112,9 @@ fn dotted(path: &str, is_dotted: impl FnOnce(&str) -> bool) -> String {
     }
 }
 
-/// Reads the files that belong in a bundle: everything in [`FOLDERS`] except hidden files and, at
-/// the root, `README.md` and files whose names start with `LICENSE`. `.actions`, `.drivers` and
-/// `.tools` are read as the folders without the dot.
+/// Reads the files that belong in a bundle: everything in [`FOLDERS`] except hidden files. At the
+/// root, it also reads `README.md` and files whose names start with `LICENSE`. `.actions`,
+/// `.drivers` and `.tools` are read as the folders without the dot.
 ///
 /// # Errors
 ///
@@ -177,7 +177,8 @@ pub fn tree(directory: &Path) -> Result<Files, FilesError> {
     walk_all(directory, Pick::All, false)
 }
 
-/// Reads the documents, schemas and components below `directory`, which need not be a bundle.
+/// Reads the contracts, drivers, actions, schemas and components below `directory`, which need not
+/// be a bundle.
 ///
 /// # Errors
 ///

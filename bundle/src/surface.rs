@@ -6,8 +6,8 @@
 //! * the publisher;
 //! * for each tool, its id with the major version, names, descriptions, schemas, declarations,
 //!   approval, risk, tags, the name for MCP and everything below `metadata`;
-//! * for each driver, its id with the major version and all of DRIVER.md except the prose below its
-//!   head, timeouts and retries;
+//! * for each driver, its id with the major version and the fields of DRIVER.md that a host uses,
+//!   except the component, timeouts and retries;
 //! * actions, and the bytes of prompts and resources.
 //!
 //! Demands that a contract takes from an action of another bundle count as its own. A surface does
@@ -36,7 +36,8 @@ pub enum Version {
     /// For drivers with code, the ids of the contracts that they implement, without mappings and
     /// limits.
     V1,
-    /// All of DRIVER.md except prose, timeouts and retries.
+    /// For all drivers, the fields of DRIVER.md that a host uses, except the component, timeouts
+    /// and retries.
     V2,
     /// As V2, with the major version in drivers' ids, and hosts without the default port.
     V3,
@@ -78,7 +79,7 @@ impl BundleSurface {
         Self::of_version(content, Version::CURRENT)
     }
 
-    /// The surface of a bundle's contents in an earlier version.
+    /// The surface of a bundle's contents in the given version.
     pub fn of_version(content: &Content, version: Version) -> Self {
         Self::from_value(version, read::value(content, version))
     }
@@ -95,7 +96,7 @@ impl BundleSurface {
     }
 
     /// Reads the canonical bytes of a surface with a known digest. Returns `None` if they have
-    /// another digest or are not those of a surface.
+    /// another digest or are not a surface.
     pub fn from_digested(bytes: Vec<u8>, digest: &Digest) -> Option<Self> {
         if Digest::of(&bytes) != *digest {
             return None;
@@ -158,7 +159,7 @@ impl BundleSurface {
         tools.any(|(_, tool)| tool.pointer("/implements/library").is_some())
     }
 
-    /// The drivers, by id with the major version.
+    /// The ids of the drivers, since [`Version::V3`] with the major version.
     pub fn drivers(&self) -> impl Iterator<Item = &str> {
         let drivers = self.value.get("drivers").and_then(Value::as_object);
         drivers.into_iter().flatten().map(|(id, _)| id.as_str())

@@ -175,7 +175,8 @@ impl Capability {
         }
     }
 
-    /// Whether its scope is `*`. Only a capability whose scope is `*`, too, covers it.
+    /// Whether its scope is `*`, for a host with or without a port. Only a capability whose scope
+    /// is `*`, too, covers it.
     pub fn is_wildcard(&self) -> bool {
         match &self.scope {
             Scope::Host(host) => host.name == host::HostName::Any,

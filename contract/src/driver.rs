@@ -209,8 +209,8 @@ impl Driver {
         entry.retry.or(self.retry_override).or(tool.retry)
     }
 
-    /// What a call of `tool` through `entry` costs: each part is the entry's, else the driver's,
-    /// else the contract's.
+    /// What a call of `tool` through `entry` costs: each part is the entry's, or otherwise the
+    /// driver's. If neither states a class, the contract's class applies.
     pub fn cost(&self, tool: &Tool, entry: &Implements) -> Cost {
         let (entry, driver) = (&entry.cost_override, &self.cost_override);
         let units = entry.cost_units_per_call.or(driver.cost_units_per_call);

@@ -13,7 +13,7 @@ const FIELDS: usize = 32;
 const CHOICES: usize = 100;
 /// How long a field's name or a choice may be, in bytes.
 const NAME: usize = 200;
-/// How many bytes of a place in an answer an error shows.
+/// How many bytes an error shows of a place in an answer.
 const MAX_PLACE_BYTES: usize = 1024;
 /// How long a title or description may be, in bytes.
 const WORDS: usize = 1000;

@@ -82,8 +82,8 @@ impl Index {
         }
     }
 
-    /// Makes the version 2 index of contracts and their drivers, sorted by id. Contracts without a
-    /// driver are left out.
+    /// Makes the version 2 index of contracts and their drivers, sorted by id. Contracts that no
+    /// driver serves are left out.
     pub fn generate(tools: &[(&Tool, &[&Driver])]) -> Index {
         let mut entries: Vec<IndexEntry> = tools
             .iter()

@@ -139,7 +139,7 @@ fn first_line(source: &str, body: &str) -> u32 {
 enum Line<'l> {
     Role(PromptRole),
     Part(Part),
-    /// Text, without the backslash that escapes one of the other kinds.
+    /// Text, without the backslash before a `#`, `!` or `[` at its start.
     Text(&'l str),
 }
 

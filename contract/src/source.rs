@@ -282,8 +282,8 @@ impl<'n> MappingReader<'n> {
         fields.map(|fields| fields.whole(read)).unwrap_or_default()
     }
 
-    /// Reads all fields with `read`, and reports the fields that it does not take. So `read` must
-    /// not return early.
+    /// Reads all fields with `read`, and reports the fields that it does not take. `read` must not
+    /// return early: the fields that it did not reach would be reported, too.
     pub(crate) fn whole<T>(mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         let value = read(&mut self);
         self.unknown();

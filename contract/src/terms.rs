@@ -69,9 +69,9 @@ pub enum CostClass {
     /// No metered call.
     #[default]
     Trivial,
-    /// Counts against a quota.
+    /// Counts against a quota. No host counts calls yet.
     Metered,
-    /// The user is warned first.
+    /// A question for approval states it; without a question, the command `call` warns of it.
     Expensive,
 }
 

@@ -117,7 +117,7 @@ impl<T> Parsed<T> {
 /// How many characters of a line are kept before the column, and how many from the column on.
 const REACH: usize = 120;
 
-/// The largest file that gives excerpts. No document is larger.
+/// The largest file that gives excerpts. No accepted document is larger.
 const MAX_FILE_BYTES: usize = 1 << 20;
 
 /// How many excerpts are made. A line may be as long as the file, and a file may have thousands of

@@ -220,7 +220,7 @@ pub fn kind_name(value: &Value) -> &'static str {
     }
 }
 
-/// Whether a number is a float, or an integer that a double holds exactly.
+/// Whether a number is a float, or an integer within ±[`MAX_SAFE_INTEGER`].
 pub fn number_in_range(number: &Number) -> bool {
     match (number.as_u64(), number.as_i64()) {
         (Some(positive), _) => positive <= MAX_SAFE_INTEGER,

@@ -22,8 +22,8 @@ use tar::{BLOCK, ZEROS, canonical};
 pub use crate::bundle::Contents;
 pub use detached::{Effort, attach, content_bytes, first_envelope};
 
-/// How many times larger than the compressed archive the tar archive may be. The limit applies to
-/// tar archives above [`RATIO_FLOOR`].
+/// The largest allowed ratio of the size of a tar archive to the size of its compressed archive.
+/// The limit applies to tar archives above [`RATIO_FLOOR`].
 pub const MAX_RATIO: u64 = 20;
 /// The size of a tar archive, in bytes, up to which [`MAX_RATIO`] does not apply: small bundles of
 /// text compress well, and can't exhaust a machine.

@@ -153,8 +153,9 @@ impl TrustStore {
         }
     }
 
-    /// Sets the further prefixes below which a configured publisher may publish ids of actions.
-    /// They replace earlier ones. An unknown name changes nothing.
+    /// Sets prefixes below which a configured publisher may publish ids of actions, in addition to
+    /// the prefixes of all ids. They replace the prefixes set earlier. An unknown name changes
+    /// nothing.
     pub fn give_actions(&mut self, publisher: &str, actions: Vec<Prefix>) {
         if let Some(publisher) = Arc::make_mut(&mut self.publishers).get_mut(publisher) {
             Arc::make_mut(publisher).actions = actions;

@@ -1,6 +1,5 @@
 //! Checks the component of a driver: it exists, exports known worlds, imports only declared
-//! interfaces, and has the functions that implement contracts of a world other than the driver
-//! world.
+//! interfaces, and has each function that an entry outside the driver world names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -209,7 +208,7 @@ impl DriverReport<'_> {
     }
 }
 
-/// The functions that a driver calls in the world `wit`, by name.
+/// The functions of a component that are called in the world `wit`, by name.
 fn called_functions(
     component: &Component,
     report: &DriverReport<'_>,

@@ -92,7 +92,7 @@ fn implements(implementation: &Implementation) -> Value {
     }
 }
 
-/// All of DRIVER.md except prose, timeouts and retries.
+/// The fields of DRIVER.md that a host uses, except the component, timeouts and retries.
 fn driver(driver: &Driver, version: Version) -> Value {
     let key = |entry: &Implements| format!("{} {}", entry.named(), entry.version_text);
     let platform = &driver.platform;

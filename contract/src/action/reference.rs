@@ -60,8 +60,8 @@ fn is_segment(segment: &str) -> bool {
 }
 
 /// The action that a contract implements; `None` if it names no action. `Some(None)` if the
-/// reference is invalid or leads to no valid action; the contract's findings or the action's state
-/// why.
+/// reference is invalid or leads to no valid action; the findings of the contract or of the action
+/// state the reason.
 pub(crate) fn resolve(
     fields: &mut MappingReader<'_>,
     scope: &dyn Scope,

@@ -1,5 +1,5 @@
 //! The capability classes, and everything that depends on a class alone. The policy crate decides
-//! what a grant gives a sandbox in addition to its scopes (`decide`, `effects`).
+//! what a grant gives a sandbox in addition to its scopes (`decide`).
 
 use std::fmt;
 
@@ -155,7 +155,7 @@ impl Class {
         !matches!(self, Class::Secret | Class::Tool)
     }
 
-    /// Whether it is a known class that a contract can require without changing it.
+    /// Whether it is a known class that a contract can have in `requires`.
     pub fn can_be_required(&self) -> bool {
         self.row().is_some_and(|row| row.field.is_some())
     }

@@ -81,7 +81,7 @@ impl CapabilitySet {
         missing.cloned().collect()
     }
 
-    /// The members of both sets.
+    /// The members of the two sets together.
     pub fn union(&self, other: &CapabilitySet) -> CapabilitySet {
         self.iter().chain(other.iter()).cloned().collect()
     }

@@ -25,8 +25,8 @@ fn hint(near: &mut NearNames, name: &str, shape: &Shape) -> Option<String> {
 
 impl Driver {
     /// Checks the driver against a contract that it names: version, dropped and mapped fields,
-    /// timeout, kind. `file` is the name of DRIVER.md in the diagnostics. Returns no diagnostics if
-    /// the driver does not name the contract.
+    /// timeout, kind, request or form. `file` is the name of DRIVER.md in the diagnostics. Returns
+    /// no diagnostics if the driver does not name the contract.
     pub fn check_against(&self, tool: &Tool, file: &str) -> Vec<Diagnostic> {
         let report = FileReport::new(file);
         let entries = self.implements.iter();

@@ -152,8 +152,7 @@ pub struct StatusError {
     pub code: String,
     /// A message, in one line of at most 500 bytes.
     pub message: Option<String>,
-    /// Whether the same call may succeed later. `None` means as `retry_statuses` or the default
-    /// states.
+    /// Whether the same call may succeed later. If `None`, `retry_statuses` or the default decides.
     pub retryable: Option<bool>,
     /// A hint at what to do, in one line of at most 500 bytes.
     pub hint: Option<String>,

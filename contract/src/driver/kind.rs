@@ -35,9 +35,8 @@ pub(super) struct KindRow {
     record: &'static str,
 }
 
-/// Declares the kinds. A row has all that differs by kind, except its fields, which are below, and
-/// its executor: its word, who has such drivers, what they do, their rank, and how records describe
-/// what carries a call out.
+/// Declares the kinds. A row has the kind's word, who has such drivers, what they do, their rank,
+/// and how records describe what carries a call out.
 macro_rules! kinds {
     ($($(#[$doc:meta])+ $kind:ident = $name:literal, $known:ident, $work:ident, $rank:literal, $record:literal;)+) => {
         /// What kind of thing a driver is.
@@ -170,7 +169,7 @@ pub struct Implements {
     pub program: Option<Program>,
     /// The world that its component is called in.
     pub world: World,
-    /// The fields that only drivers of its kind have, as written, where no host runs the kind.
+    /// The fields that only drivers of its kind have, as written, if no host runs the kind.
     pub kind_fields: Map<String, Value>,
     /// Everything below the entry's `metadata`, as written.
     pub metadata: Map<String, Value>,
@@ -211,7 +210,7 @@ impl Implements {
         self.tool_id.as_ref().is_some_and(|own| *own == *id)
     }
 
-    /// The contract's id; of a path that leads nowhere, the path.
+    /// The contract's id, or the path if that leads to no contract.
     pub fn named(&self) -> &str {
         self.tool_id.as_ref().map_or(&self.tool, |id| id.as_str())
     }

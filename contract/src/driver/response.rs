@@ -1,7 +1,7 @@
 //! Finds and extracts the output of a declarative driver in the JSON response. The output is
 //! validated elsewhere.
 //!
-//! `response_extract` is a path into a JSON value (AIP-31, "OutputPlace extraction"). It is parsed
+//! `response_extract` is a path into a JSON value (AIP-31, "Response extraction"). It is parsed
 //! once; each evaluation looks at a limited number of values. A path is `$`, followed by up to 16
 //! steps: `.name`, `[0]`, at most one `[*]` and at most one filter `[?(@.name=='text')]`. As in RFC
 //! 9535, `[*]` and the filter select several items of a list, and items that lack the rest of the

@@ -271,7 +271,8 @@ impl Builder<'_> {
     }
 }
 
-/// Reads a plain scalar by the YAML 1.2 core schema; `None` for a number that JSON does not have.
+/// Reads a plain scalar by the YAML 1.2 core schema; `None` for a number that is not finite or out
+/// of range.
 fn plain(text: &str) -> Option<Content> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Some(Content::Null),

@@ -257,7 +257,7 @@ fn constraints(fields: &mut MappingReader<'_>) -> DriverConstraints {
     constraints
 }
 
-/// Reads the schemas of the inputs, which must be an object, and of the outputs.
+/// Reads the schemas of the inputs and of the outputs. Warns of inputs that are not an object.
 fn schemas(fields: &mut MappingReader<'_>, scope: &dyn Scope) -> (Option<Schema>, Option<Schema>) {
     let (inputs_key, outputs_key) = match fields.spelling() {
         Spelling::Snake => ("inputs", "outputs"),

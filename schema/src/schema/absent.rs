@@ -14,7 +14,8 @@ const MAX_TRIED: usize = 16;
 impl Schema {
     /// `instance` without the properties that are null although the schema does not accept null for
     /// them and does not require them, at every depth of objects and lists. `None` if it has no
-    /// such property; a valid value never has one. The returned value may still be invalid.
+    /// such property, or if finding the properties could take exponential time. A valid value has
+    /// none. The returned value may still be invalid.
     pub fn without_absent(&self, instance: &Value) -> Option<Value> {
         let validator = &self.inner.validator;
         if validator.is_valid(instance) || self.unexplained(instance).is_some() {

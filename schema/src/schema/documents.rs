@@ -15,7 +15,7 @@ use crate::json::{kind_name, parts};
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// How large a schema document may be, in bytes, also after targets are included. A publisher
-/// chooses it, and every host compiles it.
+/// writes the document, and every host compiles it.
 const MAX_BYTES: usize = 256 * 1024;
 /// How many values a schema document may have, also after targets are included.
 const MAX_VALUES: usize = 10_000;

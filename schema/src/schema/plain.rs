@@ -1,5 +1,5 @@
 //! Converts a schema to one plain object by merging compositions at the root, for model APIs that
-//! refuse them there. The plain object accepts every value that the real schema accepts, except in
+//! refuse them there. The plain object accepts every object that the real schema accepts, except in
 //! a property that only some branches describe. The host validates by the real schema.
 
 use serde_json::{Map, Value, json};

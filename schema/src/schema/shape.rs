@@ -16,7 +16,7 @@ pub struct Shape {
     pub names: BTreeSet<String>,
     /// The names that every valid value must have.
     pub required: BTreeSet<String>,
-    /// Whether other names are possible, although the schema does not name them.
+    /// Whether the schema names no properties, so that any name may be valid.
     pub open: bool,
 }
 
@@ -74,8 +74,8 @@ impl Shape {
 
 /// How many properties a message names.
 const MAX_NAMED: usize = 16;
-/// How many keywords are followed to the object with the properties. The limit ends a reference to
-/// itself.
+/// How many keywords are followed to the object with the properties. The limit stops at a reference
+/// that leads back to itself.
 const MAX_STEPS: usize = 64;
 
 /// Several violations as one line: each message after the JSON pointer of its part of the value.

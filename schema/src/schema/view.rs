@@ -11,8 +11,8 @@ use super::{Schema, plain};
 /// Keywords for people and models, without meaning for validation.
 const PROSE: [&str; 3] = ["title", "description", "$comment"];
 
-/// Requests that clients also send an argument as an HTTP header, for intermediate servers (MCP
-/// 2026-07-28, "x-mcp-header").
+/// The keyword by which clients also send an argument as an HTTP header, for intermediate servers
+/// (MCP 2026-07-28, "x-mcp-header").
 const HEADER: &str = "x-mcp-header";
 
 impl Schema {

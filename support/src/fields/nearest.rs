@@ -44,8 +44,8 @@ pub fn did_you_mean<'k>(
     }
 }
 
-/// Limits the searches among the names of one bundle to 64; later wrong names get no hint. A bundle
-/// may have hundreds of thousands of wrong names, which would keep a host busy.
+/// Limits a series of searches to 64; later wrong names get no hint. A bundle may have hundreds of
+/// thousands of wrong names, which would keep a host busy.
 #[derive(Debug)]
 pub struct NearNames {
     left: usize,

@@ -102,8 +102,8 @@ impl AsSource for dyn Error + Send + Sync {
 /// Declares stable codes, and the errors that have them, in three forms. In the first two, a row
 /// has a code, its meaning, and optional advice. A row of an error may also have a message and a
 /// hint, and may take its code from a field. A severity may follow the code, and then in brackets
-/// the command's exit codes. Without them, the severity is `Error`, and the exit code of an error
-/// is 1.
+/// the command's exit codes. By default, the severity is `Error`, and the exit code of an error is
+/// 1.
 ///
 /// ```
 /// use toolward_support::report::{Code, Severity, codes};

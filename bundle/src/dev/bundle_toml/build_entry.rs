@@ -212,8 +212,8 @@ impl Reader<'_> {
     }
 }
 
-/// Checks a path below the bundle's directory. A segment between two `/` is not empty, does not
-/// start with a dot, and has only ASCII letters, digits, `-`, `_` and `.`.
+/// Checks a path below the bundle's directory. No segment is empty or starts with a dot, and each
+/// has only ASCII letters, digits, `-`, `_` and `.`.
 fn check_relative(path: &str) -> Result<(), String> {
     for segment in path.split('/') {
         if segment.is_empty() {

@@ -237,7 +237,7 @@ fn rate_limit(field: &FieldReader<'_>) {
 /// How many headers `default_headers` may have, and how many `headers` of an entry.
 const MAX_HEADERS: usize = 32;
 
-/// Headers for credentials, whose values must come from a secret.
+/// Headers for credentials, in which no idempotency key is sent.
 const CREDENTIALS: &[&str] = &["authorization", "cookie"];
 
 fn read_headers(field: &FieldReader<'_>, reading: &mut TemplateReader) -> Vec<(String, Template)> {
