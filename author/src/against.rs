@@ -24,8 +24,8 @@ use toolward_support::report::Code;
 use self::subset::{Difference, What, differences};
 use crate::lints::{finding, outline};
 
-/// The contracts of an earlier release. Its signatures are not checked, since it is the author's
-/// own release.
+/// The contracts and drivers of an earlier release. Its signatures are not checked, since it is the
+/// author's own release.
 #[derive(Debug)]
 pub struct Earlier {
     /// The id of the bundle.
@@ -60,7 +60,7 @@ impl Earlier {
         self.tools.get(&tool.major_id()).or_else(newest)
     }
 
-    /// Finds what callers lose, or what changed incompatibly, without a new major version.
+    /// Finds losses for callers and incompatible changes without a new major version.
     pub(crate) fn compare(&self, documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         for earlier in self.tools.values() {

@@ -33,7 +33,7 @@ pub(crate) fn file_beneath(root: &Path, name: &str, bytes: &[u8]) -> Result<(), 
         }
         let temporary = format!(".toolward-{}-{file}", std::process::id());
         let mut options = OpenOptions::new();
-        // Left behind by an earlier process with the same number.
+        // An earlier process with the same number may have left the temporary file behind.
         options.write(true).create(true).truncate(true);
         options.follow(FollowSymlinks::No);
         let mut opened = folder.open_with(&temporary, &options)?;

@@ -1,6 +1,6 @@
-//! Adds a signature to a packed bundle, which is a directory or an archive. Before it is signed,
-//! every file is checked with the code with which a host verifies. So a signature never covers
-//! files that the signer does not have.
+//! Adds a signature to a packed bundle, which is a directory or an archive. Before signing, every
+//! file is checked by the code with which hosts verify. So a signature never covers files that the
+//! signer does not have.
 
 use std::collections::BTreeMap;
 use std::path::Path;

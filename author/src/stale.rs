@@ -104,9 +104,8 @@ fn kept(directory: &Path) -> BTreeMap<String, (Digest, Digest)> {
     lines.collect()
 }
 
-/// Returns the files of a source. They are the files of its directory, which include the files that
-/// a script imports. For a module that another tool made it is the module alone. `read` reads a
-/// directory.
+/// Returns the files of a source: the files of its directory, which include the files that a script
+/// imports; for a module that another tool made, only the module. `read` reads a directory.
 pub(crate) fn files_of(
     directory: &Path,
     entry: &BuildEntry,
@@ -132,8 +131,8 @@ fn sources_of(directory: &Path, entry: &BuildEntry) -> Option<Files> {
     Some(files)
 }
 
-/// Whether a file is a source. Documents are not, nor are files that editors and interpreters
-/// leave, nor the files that packing writes next to a script at the root of the bundle.
+/// Whether a file is a source, and not a document, a file that an editor or interpreter left, or a
+/// file of the bundle next to a script at its root.
 fn is_source(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     let ends = [".md", "~", ".bak", ".orig", ".swp", ".swo", ".pyc"];

@@ -97,7 +97,7 @@ pub(crate) fn compiler() -> Result<BrokerCommand> {
     })
 }
 
-/// Reports that the next call compiles its driver again, if the cache did not take it.
+/// Warns if a compiled driver could not be cached, since the next call compiles it again.
 pub(crate) fn warn_if_not_kept(broker: &Broker, context: &Context) {
     if let Some(problem) = broker.not_kept() {
         let directory = broker.directory().unwrap_or(Path::new("")).display();
@@ -116,7 +116,7 @@ pub(crate) fn recorder() -> Result<RecorderCommand> {
     })
 }
 
-/// Records decisions about bundles in the ledger.
+/// Returns the recorder of decisions about bundles in the ledger.
 pub(crate) fn trust_rows<'a>(trust: &'a Trust, context: &'a Context) -> Result<TrustRows<'a>> {
     Ok(TrustRows {
         command: recorder()?,
@@ -129,8 +129,8 @@ pub(crate) fn trust_rows<'a>(trust: &'a Trust, context: &'a Context) -> Result<T
 pub(crate) struct RecorderLog {
     pub(crate) stderr: Stdio,
     pub(crate) format: Option<LogFormat>,
-    /// Whether the line of a checkpoint has only the words. Used if the log is stored only where a
-    /// writer of the ledger can also write.
+    /// Whether the log leaves out the checkpoints themselves. Used if the log is stored only where
+    /// a writer of the ledger can also write.
     pub(crate) brief: bool,
 }
 

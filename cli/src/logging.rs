@@ -53,7 +53,7 @@ pub(crate) fn start(context: &crate::output::Context, format: Option<LogFormat>)
 }
 
 /// Shows the recorder's events: warnings, errors, and each checkpoint, so that a reader of the log
-/// has all checkpoints. If `brief` is set, the line of a checkpoint has only the words.
+/// has all checkpoints. If `brief` is set, the lines leave out the checkpoints themselves.
 pub(crate) fn start_of_recorder(format: Option<LogFormat>, brief: bool) {
     let shown = Targets::new()
         .with_default(LevelFilter::WARN)
@@ -76,8 +76,8 @@ fn show(shown: Targets, format: Option<LogFormat>, brief: bool) {
     let _ = subscriber.try_init();
 }
 
-/// Writes the fields of an event as text. A whole checkpoint is for a journal. If it is `brief`, or
-/// on a terminal, which stores nothing, its line has only the words.
+/// Writes the fields of an event as text. Leaves out a checkpoint if `brief` is set, or on a
+/// terminal, which stores nothing.
 fn fields_of(
     brief: bool,
 ) -> impl Fn(&mut format::Writer<'_>, &Field, &dyn Debug) -> std::fmt::Result + Clone {

@@ -18,7 +18,7 @@ pub(crate) struct Bar {
     turn: Mutex<Turn>,
 }
 
-/// The current user of the terminal.
+/// The part of the program that uses the terminal now.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     /// Nothing is shown.

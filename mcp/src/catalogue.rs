@@ -56,7 +56,8 @@ impl ListedTool {
     ///
     /// # Errors
     ///
-    /// If they have a field marked `x-internal`, which no client may send.
+    /// If they have a field marked `x-internal`, which no client may send, or if a wrapped input is
+    /// not their only property.
     pub(crate) fn input(&self, arguments: JsonObject) -> Result<Value, CallError> {
         schemas::input(&self.contract.inputs, self.wrapped_input, arguments)
     }

@@ -179,7 +179,7 @@ impl ServedDocuments {
     /// Returns the documents of these bundles that policy serves.
     ///
     /// # Errors
-    /// If two documents would have the same name, or if a URI could mean documents of two bundles.
+    /// If two documents would have the same name, or if a URI would be ambiguous.
     pub(crate) fn of<'c>(
         contents: impl IntoIterator<Item = &'c Content>,
         policy: &Policy,

@@ -198,7 +198,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// Whether it has no `method`. Only answers to requests of the server have none.
+    /// Whether it has no `method`, like each answer to a request of the server.
     pub(crate) fn is_answer(&self) -> bool {
         self.member("method").is_none()
     }

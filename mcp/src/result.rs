@@ -71,8 +71,8 @@ pub(crate) fn of(reply: Reply, structure: Structure) -> CallToolResult {
     }
 }
 
-/// Whether a text block repeats the value. It is either the value's JSON, or the string that is the
-/// value or its only member.
+/// Whether a text block repeats the value. Its text is the value's JSON, or the string that is the
+/// value or the value's only member.
 fn repeats(blocks: &[Block], value: &Value) -> bool {
     let only = match value {
         Value::String(text) => Some(text),

@@ -67,8 +67,8 @@ impl Service {
         }
     }
 
-    /// Serves these features from now on. Clients that subscribed are notified; running
-    /// calls continue.
+    /// Serves these features from now on. Clients that follow changes are notified; running calls
+    /// continue.
     pub fn replace(&self, features: ServerFeatures) {
         self.shared.features.send_replace(Arc::new(features));
     }

@@ -124,7 +124,7 @@ impl ConfigFile {
         registries::settings(&self.text, &self.path, &self.folder()?)
     }
 
-    /// Reports a text that is not TOML like an invalid policy.
+    /// Reports a text that is not TOML in the same way as an invalid policy.
     fn check_toml(&self) -> Result<()> {
         match toolward_support::fields::parse_toml(&self.text) {
             Ok(_) => Ok(()),

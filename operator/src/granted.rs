@@ -17,7 +17,7 @@ use crate::settings;
 use crate::trust::Trust;
 use crate::{Code, Environment, Error, Kind, Result};
 
-/// The name of these lines in errors and records.
+/// The name of the grants of `--grant` in errors and records.
 const SOURCE: &str = "--grant";
 
 /// Policy files in addition to the configured policy. A denial in any file counts.

@@ -2,8 +2,9 @@
 //! from them.
 //!
 //! A command or an application reads the operator's files through this crate, and adds its own
-//! flags, output and prompts. Nothing here prints: warnings and progress go to a [`Report`]. Only
-//! [`Environment::of_process`] and [`directory_of_variable`] read environment variables.
+//! flags, output and prompts. Nothing here prints: warnings and progress go to a [`Report`].
+//! Environment variables are read only by [`Environment::of_process`] and
+//! [`directory_of_variable`], and through [`Environment::variable`].
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

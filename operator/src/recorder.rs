@@ -1,6 +1,6 @@
-//! The process that records calls: its start, its configuration, and its work. While calls are
-//! recorded, only this process opens the ledger's directory and the signing key. It is confined to
-//! that directory and to the file of checkpoints. The process that runs guests has a socket to it.
+//! The process that records calls: its start, its configuration, and its work. The process that
+//! runs guests has only a socket to it, and does not open the ledger's directory or the signing
+//! key. The recorder is confined to that directory and to the file of checkpoints.
 
 use std::ffi::OsString;
 use std::io;

@@ -1,6 +1,6 @@
 //! Results of recorded calls: the stored parts, checked, and the reasons why other parts are
-//! missing. Nothing is called. Also cassettes for a server: reads them, checks them against their
-//! ledger, and gives each recorded call to its principal.
+//! missing. No tool is called. Also reads cassettes for a server, checks them against their ledger,
+//! and gives each recorded call to its principal.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;

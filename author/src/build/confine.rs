@@ -200,7 +200,7 @@ fn places(program: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     };
     let holds_home = |place: &Path| home.is_some_and(|home| home.starts_with(place));
     if prefix.parent().is_none() || holds_home(prefix) {
-        // For `~/bin`, no other folder of home.
+        // `~/bin` alone, and no other folder of home.
         if directory.parent().is_some() && !holds_home(&directory) {
             places.push(directory);
         }

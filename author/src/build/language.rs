@@ -74,8 +74,8 @@ pub(crate) struct NewDriver {
     pub(crate) library: Files,
 }
 
-/// Templates of a folder, and their places in `driver`. The two files that each language has come
-/// before the templates after `;`.
+/// Templates of a folder, and their places in `driver`. `.gitignore` and `README.md`, which each
+/// language has, come before the templates after `;`.
 macro_rules! templates {
     ($folder:literal: $($template:literal => $place:literal,)* $(; $late:literal => $late_place:literal)?) => {
         &[

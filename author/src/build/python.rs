@@ -45,8 +45,8 @@ fn build(job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
     };
     let scratch = job.scratch;
     let component = scratch.path("driver.wasm");
-    // Unless a virtual environment is named, it starts other programs to look for one. Modules of
-    // the sources are found next to them.
+    // Without a named virtual environment, `componentize-py` starts other programs to look for one.
+    // This one is empty: the driver's own modules are found next to its sources.
     scratch.write("no-packages/lib/python3/site-packages", &[])?;
     let mut command = job.tool(&program);
     command.env("VIRTUAL_ENV", scratch.path("no-packages"));

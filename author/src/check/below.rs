@@ -14,7 +14,7 @@ use toolward_signing::manifest;
 
 use super::{CheckReport, examine_loose, unreadable_at};
 
-/// How deep bundles are searched below a directory that is not a bundle.
+/// How deep a directory that is not a bundle is searched for bundles.
 const SEARCH_DEPTH: usize = 4;
 
 /// The most directories that are searched for bundles.

@@ -24,8 +24,8 @@ const END_OF_TRANSMISSION: u8 = 4;
 const BACKSPACE: u8 = 8;
 const DELETE: u8 = 127;
 
-/// The terminal of standard input. While this value lives, the terminal delivers each key at once
-/// and shows none.
+/// The terminal of standard input. While this value lives, the terminal delivers each key at once,
+/// and does not show it.
 pub(super) struct TerminalKeys {
     before: Termios,
 }

@@ -1,5 +1,5 @@
-//! The text of an approval question on a terminal. Other people's words are indented behind a bar
-//! on every line, so that none of them can pass for the question or for a fact.
+//! The text of an approval question on a terminal. Every line of the arguments and of the body is
+//! behind a bar, so that it can't pass for the question or for a fact.
 
 use std::fmt::Write as _;
 
@@ -139,7 +139,7 @@ fn reasons(request: &ApprovalRequest) -> Vec<String> {
     reasons.filter(|reason| !said(reason)).cloned().collect()
 }
 
-/// Where a driver declares that it sends requests to.
+/// Describes the hosts and regions that a driver declares.
 fn reach(hosts: &[String], regions: &[String]) -> String {
     let line = match hosts {
         [] => "  reaches no host".to_owned(),

@@ -183,7 +183,7 @@ fn failed(error: ImportError) -> Failure {
     crate::failure::failed(error).with_diagnostics(found)
 }
 
-/// Returns the files in a directory whose names are `wanted`, sorted by name; at most one more than
+/// Returns the files with wanted names in a directory, sorted by name; at most one more than
 /// `limit`.
 fn files_in(
     directory: &Path,

@@ -90,7 +90,7 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
         _ if error.code == ErrorCode::ADDRESS_NOT_GRANTED => Some(format!(
             "`toolward show {tool} --policy` prints the address, and the line for the tool's [[grant]]: `addresses = […]`"
         )),
-        // If no person could be asked. A person who was asked and said no needs no other way.
+        // Only if no person could be asked: a person who said no needs no other way.
         _ if error.code == ErrorCode::APPROVAL_DENIED && !has_terminal() => Some(format!(
             "call it on a terminal, or add `preapproved = true` to its [[grant]]: `toolward show {tool} --policy` names the line"
         )),

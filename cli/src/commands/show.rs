@@ -1,5 +1,5 @@
-//! `show`: shows one tool, from its inputs to what it may do here, or one section about it. Nothing
-//! is called.
+//! `show`: shows one tool, from its inputs to its permissions here, or one section about it. No
+//! tool is called.
 
 mod sections;
 

@@ -14,7 +14,7 @@ use toolward_state::{ApprovalKey, Approvals, PersonsAnswer, QuestionId, detach, 
 use crate::elicitation::{self, state_deadline};
 use crate::principal::Principal;
 
-/// Characters of a name or an effect, of a URL, of the arguments, of a body, and of the whole
+/// Characters of a name or an effect, of a URL, of the arguments or a body, and of the whole
 /// prompt.
 const MAX_NAME_CHARS: usize = 200;
 const MAX_URL_CHARS: usize = 2000;

@@ -101,8 +101,8 @@ pub(super) fn kind(body: &[u8]) -> Result<(Kind, MessageSize), HttpRejection> {
 /// most this much of an unread answer is released early.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// Held by a request of the stateless era, then by its answer. If it is dropped while the call
-/// runs, the client has disconnected, unless the server has ended.
+/// Held by a request, then by its answer. If it is dropped while a call of the stateless era runs,
+/// the client has disconnected, unless the server has ended.
 #[derive(Debug)]
 pub(super) struct ClientGuard {
     pub(super) cancellation: SharedCancellation,

@@ -25,7 +25,7 @@ const READ_CHUNK_BYTES: u64 = 64 << 10;
 /// The least room for a read.
 const MIN_BUFFER_BYTES: usize = 4 << 10;
 
-/// A line with its end.
+/// A line of input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum InputLine {
     Whole(BytesMut),

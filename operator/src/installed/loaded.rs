@@ -138,9 +138,9 @@ pub fn renew_surfaces(store: &Store, context: &TrustContext) -> Result<()> {
     Ok(store.renew_surfaces(&verify, &shelf, context.now)?)
 }
 
-/// Holds and reports the installed bundles that the actions of a library changed, so that a person
-/// can view and accept the difference. Until then they are not loaded. That holds even without a
-/// call of this function.
+/// Holds and reports the installed bundles whose actions a library changed, so that a person can
+/// view and accept the difference. Until then they are not loaded, even if this function is not
+/// called.
 pub fn hold_changed(store: &Store, context: &TrustContext) -> Result<()> {
     let report = &context.environment.report;
     renew_surfaces(store, context)?;

@@ -18,7 +18,7 @@ use crate::granted::Granted;
 use crate::trust::publishers::Publishers;
 use crate::{Code, Environment, Error, Operator, Result};
 
-/// The maximum depth, and the maximum number of files in a folder.
+/// The maximum depth of a folder, and the maximum number of files of one scan.
 const MAX_DEPTH: usize = 8;
 const MAX_FILES: usize = 10_000;
 

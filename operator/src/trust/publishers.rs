@@ -202,8 +202,9 @@ impl TrustedPublishers {
         }
     }
 
-    /// Returns the publishers that have this key. If none has it, returns the publishers that had
-    /// or revoked it. Their revocations apply even if the key is named without a publisher.
+    /// Returns the publisher whose document has this key. If there is none, returns the publishers
+    /// that had or revoked it. Their revocations apply even if the key is named without a
+    /// publisher.
     pub fn owners(&self, key: &KeyId) -> Vec<&str> {
         let has =
             |known: &&KnownPublisher| known.document.keys.iter().any(|own| own.key_id() == *key);

@@ -75,7 +75,7 @@ pub(super) fn items(bytes: &[u8]) -> Result<Vec<Item<'_>>, Kept> {
                     items.push(Item::Canon(canon?));
                 }
             }
-            // Its numbers would be wrong after merging, and nothing depends on it.
+            // The section's numbers would be wrong after merging, and nothing depends on them.
             Payload::CustomSection(section) if section.name() == "component-name" => {}
             Payload::End(_) => break,
             other => {
@@ -175,7 +175,7 @@ pub(super) struct Core<'a> {
     pub(super) imports: Vec<Import<'a>>,
     pub(super) exports: BTreeMap<&'a str, Index>,
     pub(super) has_start: bool,
-    /// The function types at its numbers.
+    /// The types by number; `None` for a type that is not of a function.
     pub(super) signatures: Vec<Option<FuncType>>,
     /// How many functions, tables, memories, elements and data segments it defines.
     pub(super) functions: Index,

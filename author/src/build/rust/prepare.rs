@@ -1,5 +1,5 @@
-//! The steps of Cargo before a confined build. They have all rights of the user: Cargo names the
-//! directories to which the build writes, and fetches.
+//! The steps of Cargo before a confined build: it names the directories to which the build writes,
+//! and fetches. These steps have all rights of the user.
 //!
 //! Cargo runs in the root, so that settings of the checkout don't apply. Such settings could name
 //! programs (a compiler, a toolchain, a source of tokens) and directories to write to.

@@ -1,5 +1,5 @@
-//! Gives a module that has started a function by which the adapter for WASI preview 1 gets its
-//! memory.
+//! Adds a function to a module after its start. The adapter for WASI preview 1 gets its memory from
+//! this function.
 //!
 //! The adapter takes two pages at its first use. If a program starts with the adapter, that happens
 //! before the program's own runtime exists, and `cabi_realloc` takes the pages from the end of the

@@ -1,5 +1,5 @@
 //! Makes the request of a call from its flags. Also records calls that the command refuses before a
-//! host exists, like the calls that a host refuses.
+//! host exists, in the same way as a host records the calls that it refuses.
 
 use std::io::Read;
 use std::time::Duration;

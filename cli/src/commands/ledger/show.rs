@@ -63,7 +63,7 @@ impl Prove {
     }
 }
 
-/// Returns the rows about it, oldest first. There is at least one.
+/// Returns the row, or the rows about the call, oldest first. There is at least one.
 fn rows(reader: &Reader, id: CallOrRow) -> Result<Vec<Row>> {
     let invocation = match id {
         CallOrRow::Row(seq) => return Ok(vec![reader.row(seq)?]),

@@ -47,7 +47,7 @@ impl Arguments {
             None => Elsewhere::default(),
         };
         let verified = reader.verify(&elsewhere.checkpoints)?;
-        // Reported to programs and to people.
+        // Each finding as JSON, and as text for people.
         let findings = verified.findings.iter();
         let findings = findings.map(|finding| (json!(finding), finding.to_string()));
         let unreadable = elsewhere.unreadable.into_iter();

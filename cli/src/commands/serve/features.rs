@@ -81,8 +81,8 @@ impl FeaturesBuilder {
 pub(super) struct ServedFeatures {
     pub(super) builder: FeaturesBuilder,
     pub(super) service: Service,
-    /// Whether buckets were opened. A confined process can't open files later to which it kept no
-    /// access.
+    /// Whether buckets were opened. A confined process can't open them later unless it kept access
+    /// to them.
     pub(super) buckets: bool,
 }
 

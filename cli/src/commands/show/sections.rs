@@ -181,7 +181,7 @@ pub(super) fn form(
         policies: (*subject.policies).clone(),
         state_dir: None,
     };
-    // Nothing is called: no bucket is opened, no engine made.
+    // No tool is called, so no bucket is opened and no engine is made.
     let setup = setup.configured(&source.trust, context);
     let builder = setup.host(contents.clone(), granted, false)?;
     let builder = source.store.protect(builder, context);

@@ -45,7 +45,7 @@ impl Transaction {
     pub fn add(&self, record: &impl RecordFiles) -> Result<()> {
         let (place, name) = (self.publishers.folder(), record.name());
         let (folder, new) = (place.join(name), place.join(format!(".new-{name}")));
-        // Left behind by a process that was killed.
+        // A process that was killed may have left this folder behind.
         clear(&new)?;
         let made = TrustFolder::make(&new)?;
         record.write(&new)?;
