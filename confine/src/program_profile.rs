@@ -99,7 +99,7 @@ impl Profile {
     ///
     /// # Errors
     ///
-    /// If the kernel refuses, or has no system-call filters.
+    /// If the kernel refuses, or this code has no system-call filter for the machine.
     pub fn apply(self) -> Result<(), ConfineError> {
         let refused = |what: &str| ConfineError::Incomplete(what.to_owned());
         let calls = self.calls.ok_or_else(|| refused("seccomp"))?;

@@ -81,7 +81,7 @@ fn share(mut held: Vec<u64>, limit: u64) -> u64 {
     u64::MAX
 }
 
-/// The ids and lengths of a statement's first rows: as many rows as have `bytes` bytes together.
+/// The ids and lengths of a statement's first rows, until these have at least `bytes` bytes.
 fn rows<P: rusqlite::Params>(
     tx: &Transaction<'_>,
     statement: &str,
