@@ -8,7 +8,7 @@
 //! * [`Sealed`]: signatures, and the bundle as a directory or an archive;
 //! * [`provenance()`]: the sources from which the components were built;
 //! * [`keys`]: the files of a key pair;
-//! * [`documents`]: what a publisher signs in addition to its bundles.
+//! * [`documents`]: the documents that a publisher signs in addition to its bundles.
 //!
 //! It makes no decisions about trust: that is the task of the reader, in `toolward-signing` and
 //! `toolward-bundle`.

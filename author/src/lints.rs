@@ -78,8 +78,8 @@ pub(crate) fn folders(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// Reports drivers that can't run on this machine. A bundle is often made on another machine than
-/// it is used on, so this is only a note.
+/// Reports drivers that can't run on this machine. This is only a note, since the bundle may be
+/// used on another machine.
 pub(crate) fn platforms(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     use std::env::consts::{ARCH, OS};
     let mut diagnostics = Vec::new();

@@ -19,14 +19,14 @@ pub struct Environment {
     pub cache_directory: Option<PathBuf>,
     /// Installed bundles: `$XDG_DATA_HOME/toolward`.
     pub data_directory: Option<PathBuf>,
-    /// The tools' own data: `$XDG_STATE_HOME/toolward`.
+    /// The tools' own data, the record of trust and the ledger: `$XDG_STATE_HOME/toolward`.
     pub state_directory: Option<PathBuf>,
     /// The tools with which drivers are built, if `TOOLWARD_TOOLCHAIN` names a directory. Otherwise
     /// they are in the data directory.
     pub toolchain_directory: Option<PathBuf>,
     /// The system's certificates, if `SSL_CERT_FILE` or `SSL_CERT_DIR` is set.
     pub certificates: Vec<PathBuf>,
-    /// Looks up a variable that the operator's policy names.
+    /// Looks up an environment variable, such as one that the operator's policy names.
     pub variable: fn(&str) -> Option<String>,
     /// Receives warnings, notes and progress.
     pub report: Arc<dyn Report>,
