@@ -55,7 +55,7 @@ impl DeclaredCapabilities {
     /// is not in [`Class::IMPORTS`].
     pub(crate) fn accounts_for(&self, import: &str) -> bool {
         let mut imports = Class::IMPORTS.iter();
-        imports.all(|(known, classes, _)| *known != import || self.has(classes))
+        imports.all(|known| known.name != import || self.has(known.classes))
     }
 
     /// Whether some host of `egress` is or may be declared. The class `external` stands for any
@@ -96,20 +96,18 @@ impl DeclarationDifference {
         let declared = DeclaredCapabilities::of(driver, tools);
         let undeclared = Class::IMPORTS
             .iter()
-            .filter(|(import, classes, _)| {
-                surface.imports_package(import) && !declared.has(classes)
-            })
-            .map(|(import, _, refusal)| UndeclaredImport {
-                import: (*import).to_owned(),
-                refused: refusal.is_some() && !is_without_host(import, driver),
+            .filter(|import| surface.imports_package(import.name) && !declared.has(import.classes))
+            .map(|import| UndeclaredImport {
+                import: import.name.to_owned(),
+                refused: import.refusal.is_some() && !is_without_host(import.name, driver),
             })
             .collect();
         let useless = |capability: &&Capability| {
             let mut imports = Class::IMPORTS
                 .iter()
-                .filter(|(_, classes, _)| classes.contains(capability.class()))
+                .filter(|import| import.classes.contains(capability.class()))
                 .peekable();
-            imports.peek().is_some() && !imports.any(|(import, ..)| surface.imports_package(import))
+            imports.peek().is_some() && !imports.any(|import| surface.imports_package(import.name))
         };
         let all = declared.capabilities.union(&driver.egress);
         let unused = all.iter().filter(useless).map(ToString::to_string);

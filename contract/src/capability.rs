@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use class::ScopeForm;
 
-pub use class::{Backing, Class, Import};
+pub use class::{Backing, Class, Import, ImportRefusal};
 pub use host::HostPattern;
 pub use path::PathPattern;
 pub use set::CapabilitySet;

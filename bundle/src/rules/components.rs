@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use toolward_contract::capability::Class;
+use toolward_contract::capability::{Class, Import, ImportRefusal};
 use toolward_contract::diagnostic::{Diagnostic, Position};
 use toolward_contract::driver::{Driver, DriverKind, Implements, WitCall, World};
 use toolward_signing::digest::Digest;
@@ -171,9 +171,14 @@ impl DriverReport<'_> {
         let refused = |key: &str, message: String, hint: &str| {
             Err(self.error(key, &codes::COMPONENT_UNDECLARED, message, Some(hint)))
         };
-        for (import, _, refusal) in Class::IMPORTS {
+        for Import {
+            name: import,
+            refusal,
+            ..
+        } in Class::IMPORTS
+        {
             let imported = surface.imports_package(import) && !is_without_host(import, driver);
-            let Some((lacks, hint)) = refusal.filter(|_| imported) else {
+            let Some(ImportRefusal { lacks, hint }) = refusal.as_ref().filter(|_| imported) else {
                 continue;
             };
             let http = *import == "wasi:http";

@@ -100,15 +100,34 @@ classes! {
     User = "user", ScopeForm::OneOf(QUESTIONS), Some(("user", FieldOf::Toolward)), None, None;
 }
 
-/// An import that needs a capability. The first part is the package or interface. The second part
-/// has the classes, one of which must be declared. The third part exists if a component with an
-/// undeclared import is refused: it states what the contract lacks, and how to declare it. Other
-/// undeclared imports are linked without access, since toolchains import some of them in any case.
-pub type Import = (
-    &'static str,
-    &'static [Class],
-    Option<(&'static str, &'static str)>,
-);
+/// An import that needs a capability.
+#[derive(Debug)]
+pub struct Import {
+    /// The package or interface, such as `wasi:http`.
+    pub name: &'static str,
+    /// The classes, one of which must be declared.
+    pub classes: &'static [Class],
+    /// Set if a component with the undeclared import is refused. Other undeclared imports are
+    /// linked without access, since toolchains import some of them in any case.
+    pub refusal: Option<ImportRefusal>,
+}
+
+/// How a component with an undeclared import is refused.
+#[derive(Debug)]
+pub struct ImportRefusal {
+    /// What the contract does not declare, such as `a database`.
+    pub lacks: &'static str,
+    /// The next step.
+    pub hint: &'static str,
+}
+
+const fn linked(name: &'static str, classes: &'static [Class]) -> Import {
+    Import {
+        name,
+        classes,
+        refusal: None,
+    }
+}
 
 const QUESTIONS: &[(&str, &str)] = &[
     ("form", "forms for the person behind the caller"),
@@ -119,27 +138,27 @@ const QUESTIONS: &[(&str, &str)] = &[
 impl Class {
     /// The imports that need a capability.
     pub const IMPORTS: &[Import] = &[
-        (
-            "wasi:http",
-            &[Class::Network, Class::External],
-            Some((
-                "network",
-                "add `requires.network` to the contract, or build the driver without HTTP",
-            )),
-        ),
-        (
-            "wasi:keyvalue",
-            &[Class::Database],
-            Some((
-                "a database",
-                "add `mutates: [\"database:NAME\"]` to the contract, or build the driver without it",
-            )),
-        ),
-        ("wasi:filesystem", &[Class::Workspace], None),
+        Import {
+            name: "wasi:http",
+            classes: &[Class::Network, Class::External],
+            refusal: Some(ImportRefusal {
+                lacks: "network",
+                hint: "add `requires.network` to the contract, or build the driver without HTTP",
+            }),
+        },
+        Import {
+            name: "wasi:keyvalue",
+            classes: &[Class::Database],
+            refusal: Some(ImportRefusal {
+                lacks: "a database",
+                hint: "add `mutates: [\"database:NAME\"]` to the contract, or build the driver without it",
+            }),
+        },
+        linked("wasi:filesystem", &[Class::Workspace]),
         // No declaration opens raw sockets.
-        ("wasi:sockets", &[], None),
-        ("toolward:driver/secrets", &[Class::Secret], None),
-        ("toolward:driver/tools", &[Class::Tool], None),
+        linked("wasi:sockets", &[]),
+        linked("toolward:driver/secrets", &[Class::Secret]),
+        linked("toolward:driver/tools", &[Class::Tool]),
     ];
 
     /// The word before the colon.
