@@ -2,71 +2,61 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde::Deserialize;
 use toolward_bundle::dev::{BuildKind, read_bundle_toml};
 use toolward_signing::provenance::source_digest;
 use toolward_signing::provenance::{Provenance, SourceSet};
 
 use crate::Outcome;
 
+/// What `xtask` reads of `guest-sdk/*/language.json`.
+#[derive(Deserialize)]
+struct LanguageFile {
+    example: Language,
+}
+
 /// A language of the examples: its sources and its tools.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Language {
     /// The guest library below `guest-sdk`.
+    #[serde(skip)]
     library: &'static str,
-    /// The object `example` of `language.json`. `target` is the compiler's target. `reproducible`
-    /// states whether another build gives the same bytes. `sources` and `tests` are lists of
-    /// patterns: a file is a source if its name fits `sources` and not `tests`. `toolchain` lists
-    /// the files in `tests/languages` that pin the tools, and `compilers` lists the names of the
-    /// compilers in them.
-    value: Value,
+    /// The compiler's target.
+    target: String,
+    /// Whether another build gives the same bytes.
+    reproducible: bool,
+    /// Patterns of the names of sources.
+    sources: Vec<String>,
+    /// Patterns of the names that are not sources.
+    tests: Vec<String>,
+    /// The files in `tests/languages` that pin the tools.
+    toolchain: Vec<String>,
+    /// The names of the compilers in these files.
+    compilers: Vec<String>,
 }
 
 /// Returns the language of a bundle; `None` for Rust.
 fn language(root: &Path, bundle: &Path) -> Outcome<Option<Language>> {
     let manifest = read_bundle_toml(bundle).map_err(|error| error.to_string())?;
-    let kind = match manifest.builds.first().map(|build| build.kind) {
+    let library = match manifest.builds.first().map(|build| build.kind) {
         Some(BuildKind::Rust) => return Ok(None),
         Some(kind) => kind.word(),
         None => return Err(format!("{}: nothing is built", bundle.display())),
     };
-    let path = root.join("guest-sdk").join(kind).join("language.json");
+    let path = root.join("guest-sdk").join(library).join("language.json");
     let described = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let text = std::fs::read_to_string(&path).map_err(|error| described(&error))?;
-    let mut value: Value = serde_json::from_str(&text).map_err(|error| described(&error))?;
-    let value = value.get_mut("example").map(Value::take);
-    let value = value.ok_or_else(|| described(&"expected `example`"))?;
-    for (key, is_list) in [
-        ("target", false),
-        ("sources", true),
-        ("tests", true),
-        ("toolchain", true),
-        ("compilers", true),
-    ] {
-        let fits = value.get(key).is_some_and(|value| match value {
-            Value::Array(all) => is_list && all.iter().all(Value::is_string),
-            value => !is_list && value.is_string(),
-        });
-        if !fits {
-            let problem = format_args!("`example.{key}` is missing or has another type");
-            return Err(described(&problem));
-        }
-    }
-    if !value.get("reproducible").is_some_and(Value::is_boolean) {
-        return Err(described(
-            &"`example.reproducible` is missing or no boolean",
-        ));
-    }
+    let read: LanguageFile = serde_json::from_str(&text).map_err(|error| described(&error))?;
     Ok(Some(Language {
-        library: kind,
-        value,
+        library,
+        ..read.example
     }))
 }
 
 /// Whether another build of a bundle gives the same bytes.
 pub(crate) fn is_reproducible(root: &Path, bundle: &Path) -> Outcome<bool> {
-    let language = language(root, bundle)?;
-    Ok(language
-        .is_none_or(|language| language.value.get("reproducible") == Some(&Value::Bool(true))))
+    Ok(language(root, bundle)?.is_none_or(|language| language.reproducible))
 }
 
 /// Returns the provenance of a bundle's driver. `rustc` is the compiler of drivers in Rust.
@@ -74,7 +64,7 @@ pub(crate) fn provenance(root: &Path, bundle: &Path, rustc: &str) -> Outcome<Pro
     let sources = of_driver(root, bundle)?;
     let (compiler, target) = match language(root, bundle)? {
         None => (rustc.to_owned(), "wasm32-wasip2".to_owned()),
-        Some(language) => (language.compiler(root)?, language.target()?),
+        Some(language) => (language.compiler(root)?, language.target),
     };
     Ok(Provenance::new(sources, compiler, target))
 }
@@ -108,38 +98,22 @@ pub(crate) fn of_driver(root: &Path, bundle: &Path) -> Outcome<Vec<SourceSet>> {
         set("driver", &driver, &["."], |name| language.takes(name))?,
         set("guest-sdk", &library, &["."], |name| language.takes(name))?,
         wit(&["."])?,
-        set("toolchain", &toolchain, &language.all("toolchain"), |_| {
-            true
-        })?,
+        set("toolchain", &toolchain, &language.toolchain, |_| true)?,
     ])
 }
 
 impl Language {
-    /// Returns the texts of a list.
-    fn all(&self, key: &str) -> Vec<&str> {
-        let texts = self.value.get(key).and_then(Value::as_array);
-        let texts = texts.into_iter().flatten();
-        texts.filter_map(Value::as_str).collect()
-    }
-
-    fn target(&self) -> Outcome<String> {
-        let target = self.value.get("target").and_then(Value::as_str);
-        target
-            .map(str::to_owned)
-            .ok_or_else(|| format!("no target of {}", self.library))
-    }
-
     fn takes(&self, name: &str) -> bool {
-        let is_one = |key| self.all(key).iter().any(|pattern| fits(name, pattern));
-        is_one("sources") && !is_one("tests")
+        let is_one = |all: &[String]| all.iter().any(|pattern| fits(name, pattern));
+        is_one(&self.sources) && !is_one(&self.tests)
     }
 
     /// Returns the packages that build it, with their pinned versions.
     fn compiler(&self, root: &Path) -> Outcome<String> {
         let mut all = Vec::new();
-        for name in self.all("compilers") {
+        for name in &self.compilers {
             let mut version = None;
-            for file in self.all("toolchain") {
+            for file in &self.toolchain {
                 let path = root.join("tests/languages").join(file);
                 let text = std::fs::read_to_string(&path)
                     .map_err(|error| format!("{}: {error}", path.display()))?;
@@ -175,12 +149,12 @@ fn pinned(text: &str, name: &str) -> Option<String> {
 fn set(
     name: &str,
     folder: &Path,
-    parts: &[&str],
+    parts: &[impl AsRef<str>],
     takes: impl Fn(&str) -> bool,
 ) -> Outcome<SourceSet> {
     let mut files = Vec::new();
     for part in parts {
-        collect(folder, &folder.join(part), &mut files)?;
+        collect(folder, &folder.join(part.as_ref()), &mut files)?;
     }
     files.retain(|(path, _)| takes(path.rsplit('/').next().unwrap_or_default()));
     let files = files
