@@ -8,7 +8,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -181,7 +181,7 @@ impl Suite {
     /// Starts the program. If it is the only one, its output is shown at once. With `most` it runs
     /// two tests at the same time for each processor, otherwise one: tests that start processes
     /// wait for a quarter of their time.
-    fn start(mut self, only: bool, most: bool) -> Outcome<Running> {
+    fn start(mut self, only: bool, most: bool, out: &mut dyn Write) -> Outcome<Running> {
         if !only {
             let file = File::create(&self.output).map_err(describe(&self.output))?;
             let same = file.try_clone().map_err(describe(&self.output))?;
@@ -192,7 +192,7 @@ impl Suite {
             let threads = if most { 2 * processors } else { processors };
             self.command.env(THREADS, threads.to_string());
         }
-        say(format_args!("{}: started", self.name))?;
+        say(out, format_args!("{}: started", self.name))?;
         let spawned = self.command.spawn();
         let process = Process(spawned.map_err(describe(Path::new(&self.name)))?);
         Ok(Running {
@@ -212,7 +212,7 @@ struct Running {
 
 impl Running {
     /// Returns whether the program succeeded, once it has ended, and then shows its output.
-    fn ended(&mut self) -> Outcome<Option<bool>> {
+    fn ended(&mut self, out: &mut dyn Write) -> Outcome<Option<bool>> {
         let name = &self.suite.name;
         let status = self.process.0.try_wait();
         let status = status.map_err(describe(Path::new(name)))?;
@@ -224,22 +224,22 @@ impl Running {
             true => "ok".to_owned(),
             false => format!("FAILED ({status})"),
         };
-        say(format_args!("\n{name}: {how} after {seconds:.1} s"))?;
+        say(out, format_args!("\n{name}: {how} after {seconds:.1} s"))?;
         if self.suite.output.exists() {
-            show(&self.suite.output)?;
+            show(out, &self.suite.output)?;
         }
         Ok(Some(status.success()))
     }
 }
 
 /// Prints a line. A closed pipe is an error, not a panic, so that the programs end.
-fn say(line: fmt::Arguments<'_>) -> Outcome {
-    writeln!(io::stdout(), "{line}").map_err(|error| error.to_string())
+fn say(out: &mut dyn Write, line: fmt::Arguments<'_>) -> Outcome {
+    writeln!(out, "{line}").map_err(|error| error.to_string())
 }
 
-fn show(output: &Path) -> Outcome {
+fn show(out: &mut dyn Write, output: &Path) -> Outcome {
     File::open(output)
-        .and_then(|mut file| io::copy(&mut file, &mut io::stdout()))
+        .and_then(|mut file| io::copy(&mut file, out))
         .map_err(describe(output))?;
     Ok(())
 }
@@ -247,10 +247,16 @@ fn show(output: &Path) -> Outcome {
 /// Runs a `cargo test` with these arguments, and at most `lanes` of its programs at the same time.
 pub(crate) fn run(tests: &mut Command, arguments: &[String], lanes: usize) -> Outcome {
     let folder = Folder::new()?;
-    run_in(&folder.0, tests, arguments, lanes)
+    run_in(&folder.0, tests, arguments, lanes, &mut io::stdout())
 }
 
-fn run_in(folder: &Path, tests: &mut Command, arguments: &[String], lanes: usize) -> Outcome {
+fn run_in(
+    folder: &Path,
+    tests: &mut Command,
+    arguments: &[String],
+    lanes: usize,
+    out: &mut dyn Write,
+) -> Outcome {
     let notes = folder.join(NOTES);
     let doc_tests = folder.join("doc-tests");
     let program = std::env::current_exe().map_err(describe(folder))?;
@@ -274,7 +280,7 @@ fn run_in(folder: &Path, tests: &mut Command, arguments: &[String], lanes: usize
         std::thread::sleep(PAUSE);
         if !ended && let Some(status) = cargo.0.try_wait().map_err(describe(folder))? {
             ended = true;
-            show(&doc_tests)?;
+            show(out, &doc_tests)?;
             if !status.success() {
                 failed.push(format!("cargo test ({status})"));
             }
@@ -288,7 +294,7 @@ fn run_in(folder: &Path, tests: &mut Command, arguments: &[String], lanes: usize
             noted += 1;
         }
         for mut suite in std::mem::take(&mut running) {
-            match suite.ended()? {
+            match suite.ended(out)? {
                 None => running.push(suite),
                 Some(true) => {}
                 Some(false) => failed.push(suite.suite.name),
@@ -303,7 +309,7 @@ fn run_in(folder: &Path, tests: &mut Command, arguments: &[String], lanes: usize
         {
             let suite = waiting.remove(next);
             let most = lanes == 1 || only || suite.is_alone() || suite.place() == 0;
-            running.push(suite.start(only, most)?);
+            running.push(suite.start(only, most, out)?);
         }
     }
     let found = repository::entries(&notes)?.len();
@@ -354,32 +360,43 @@ mod tests {
 
     #[test]
     fn a_program_that_fails_or_is_killed_makes_the_run_fail() {
-        let run = |script: &str, rest: &[&str]| {
-            let folder = repository::target().unwrap().join(format!(
-                "suites-test-{}-{}",
-                std::process::id(),
-                script.len()
-            ));
-            let folder = Folder(folder);
+        let run = |name: &str, script: &str| {
+            let target = repository::target().unwrap();
+            let folder = Folder(target.join(format!("suites-{name}-{}", std::process::id())));
             fs::create_dir_all(folder.0.join(NOTES)).unwrap();
-            for (number, script) in [script].iter().chain(rest).enumerate() {
+            for (number, script) in [script, "exit 0"].iter().enumerate() {
                 let note = json!({
                     "program": "/bin/sh",
                     "arguments": ["-c", script],
                     "directory": "/",
                     "environment": {"CARGO_PKG_NAME": "one"},
                 });
-                fs::write(
-                    folder.0.join(NOTES).join(number.to_string()),
-                    note.to_string(),
-                )
-                .unwrap();
+                let file = folder.0.join(NOTES).join(number.to_string());
+                fs::write(file, note.to_string()).unwrap();
             }
-            run_in(&folder.0, &mut Command::new("true"), &[], 2)
+            let mut out = Vec::new();
+            let outcome = run_in(&folder.0, &mut Command::new("true"), &[], 2, &mut out);
+            (outcome, String::from_utf8(out).unwrap())
         };
-        assert_eq!(run("exit 0", &["exit 0"]), Ok(()));
-        let failed = "failed: one sh".to_owned();
-        assert_eq!(run("exit 101", &["exit 0"]), Err(failed.clone()));
-        assert_eq!(run("kill -9 $$", &["exit 0"]), Err(failed));
+        let failed = Err("failed: one sh".to_owned());
+        for (name, script, outcome, shown) in [
+            ("ends", "echo all", Ok(()), "one sh: ok"),
+            (
+                "fails",
+                "exit 101",
+                failed.clone(),
+                "FAILED (exit status: 101)",
+            ),
+            (
+                "is-killed",
+                "kill -9 $$",
+                failed,
+                "FAILED (signal: 9 (SIGKILL))",
+            ),
+        ] {
+            let (ended, out) = run(name, script);
+            assert_eq!(ended, outcome, "{out}");
+            assert!(out.contains(shown), "{out}");
+        }
     }
 }
