@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use toolward_contract::diagnostic::{self, Diagnostic, Severity};
 use toolward_host::confine::SystemCalls;
-use toolward_policy::{OTHER_TABLES, Policy, PolicyError};
+use toolward_policy::{OTHER_TABLES, Policy, PolicyError, table_key};
 use toolward_signing::Refusal;
 use toolward_signing::trust::{TrustSettings, TrustStore};
 
 use crate::file;
 use crate::ledger::{self, LedgerSettings};
 use crate::registries::{self, Registries};
-use crate::settings::{self, key};
+use crate::settings;
 use crate::{Environment, Error, Kind, Result};
 
 /// The file in the configuration directory.
@@ -69,7 +69,7 @@ impl ConfigFile {
     pub fn beside_policy(&self) -> toml::Table {
         let mut table = self.text.parse::<toml::Table>().unwrap_or_default();
         let fixed = OTHER_TABLES.iter().filter(|(_, is_fixed)| *is_fixed);
-        let fixed: Vec<&str> = fixed.map(|(name, _)| key(name)).collect();
+        let fixed: Vec<&str> = fixed.map(|(name, _)| table_key(name)).collect();
         table.retain(|name, _| fixed.contains(&name));
         table
     }

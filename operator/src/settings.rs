@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 use toolward_host::confine::SystemCalls;
-use toolward_policy::OTHER_TABLES;
+use toolward_policy::{OTHER_TABLES, table_key};
 use toolward_signing::trust;
 use toolward_support::fields::{
     Content, Field, FieldProblem, Fields, Node, Span, did_you_mean, parse_toml,
@@ -27,11 +27,6 @@ const CLIENTS: SettingsTable = table("[clients]", Code::ClientSettingInvalid);
 
 pub(crate) const fn table(name: &'static str, invalid: Code) -> SettingsTable {
     SettingsTable { name, invalid }
-}
-
-/// The key of a table with this name.
-pub(crate) fn key(name: &str) -> &str {
-    name.trim_matches(['[', ']'])
 }
 
 const SYSTEM_CALLS: &[(&str, SystemCalls)] = &[
@@ -115,7 +110,7 @@ impl SettingsTable {
     }
 
     fn find<'d>(&self, document: &'d Node<Span>) -> Option<&'d Node<Span>> {
-        document.get(key(self.name))
+        document.get(table_key(self.name))
     }
 
     /// Reads the table in the text of the file at `path`. Returns the default if the text has no
@@ -157,7 +152,7 @@ impl SettingsTable {
 /// effect there.
 pub(crate) fn refuse_in_policy(text: &str, path: &Path) -> Result<()> {
     let names = OTHER_TABLES.iter().map(|(name, _)| *name);
-    for name in names.filter(|name| !trust::TABLES.contains(&key(name))) {
+    for name in names.filter(|name| !trust::TABLES.contains(&table_key(name))) {
         let mut known = [CONFINE, CLIENTS, LEDGER, REGISTRY].into_iter();
         let table = known.find(|table| table.name == name);
         let table = table.unwrap_or(self::table(name, Code::SettingInvalid));

@@ -54,7 +54,7 @@ pub use name::{Publisher, RuleId, RuleKind, ToolPattern};
 pub use narrowing::Wider;
 pub use partial::{Partial, Withheld};
 pub use policy::{Policy, PolicyParts, PolicyTables};
-pub use read::OTHER_TABLES;
+pub use read::{OTHER_TABLES, table_key};
 pub use resolve::ResolveTable;
 pub use resources::{Secret, SecretSource, ServiceRule, Share, Workspace};
 pub use routing::{DuplicateId, Reach, Rejected, Rejection, Route, ToolRoutes, routes};

@@ -35,6 +35,11 @@ pub const OTHER_TABLES: &[(&str, bool)] = &[
     ("[[registry]]", false),
 ];
 
+/// Returns the key of a table of [`OTHER_TABLES`], without its brackets.
+pub fn table_key(table: &str) -> &str {
+    table.trim_matches(['[', ']'])
+}
+
 impl Policy {
     /// Reads the policy part of `toolward.toml`: `[defaults]`, `[limits]`, `[network]`,
     /// `[resolve]`, `[approval.NAME]`, `[[workspace]]`, `[[secret]]`, `[[context]]`, `[[exec]]`,
@@ -112,7 +117,7 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
     };
     let tables = &mut parts.tables;
     for (table, _) in OTHER_TABLES {
-        fields.take(table.trim_matches(['[', ']']));
+        fields.take(table_key(table));
     }
     tables.defaults = single(fields, "defaults", Defaults::read)?.unwrap_or_default();
     if let Some(field) = fields.take("limits") {
