@@ -124,6 +124,13 @@ impl ConfigFile {
         registries::settings(&self.text, &self.path, &self.folder()?)
     }
 
+    /// Checks the tables besides policy, trust and `[confine]`.
+    pub fn check_settings(&self) -> Result<()> {
+        self.approving_clients()?;
+        self.ledger()?;
+        self.registries().map(drop)
+    }
+
     /// Reports a text that is not TOML in the same way as an invalid policy.
     fn check_toml(&self) -> Result<()> {
         match toolward_support::fields::parse_toml(&self.text) {

@@ -51,9 +51,7 @@ impl Granted {
             granted.add(file)?;
             // Reports an invalid value before other work starts.
             file.system_calls()?;
-            file.approving_clients()?;
-            file.ledger()?;
-            file.registries()?;
+            file.check_settings()?;
         }
         for path in &policies.0 {
             let file = ConfigFile::read(path)?;

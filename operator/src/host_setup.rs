@@ -110,9 +110,7 @@ impl ConfiguredSetup<'_> {
         let mut sources = Sources::new(&granted.policy, "/".as_ref(), environment.variable);
         if let Some(state) = &state {
             if buckets {
-                let store = Store::open(self::buckets(state));
-                let store = store.map_err(|error| Error::of(Kind::Failed, error))?;
-                builder = builder.buckets(store);
+                builder = builder.buckets(open_buckets(state)?);
             }
             sources = sources.stored_in(secrets(state));
             builder = builder.protect("the state directory", state);
@@ -220,6 +218,11 @@ pub fn opens_buckets(contents: &[Content], policy: &Policy) -> bool {
     let any = |set: &CapabilitySet| set.of_class(&Class::Database).next().is_some();
     let granted = |rule: &Rule| any(&rule.requires) || any(&rule.mutates);
     policy.grants().any(granted) && contents.iter().any(|content| declares(content, any))
+}
+
+/// Opens the buckets in a state directory.
+pub(crate) fn open_buckets(state: &Path) -> Result<Store> {
+    Store::open(buckets(state)).map_err(|error| Error::of(Kind::Failed, error))
 }
 
 /// The file of the buckets, in a separate folder, since SQLite creates and

@@ -85,9 +85,7 @@ fn check(file: Option<&PathBuf>, context: &Context) -> Result {
     let policy = file.policy().map_err(failed)?;
     let trust = file.trust_store().map_err(failed)?;
     host_setup::transport(&policy).map_err(failed)?;
-    file.approving_clients().map_err(failed)?;
-    file.ledger().map_err(failed)?;
-    file.registries().map_err(failed)?;
+    file.check_settings().map_err(failed)?;
     let mut warnings = policy_warnings(&policy, &trust);
     let source = BundleSource {
         trust: Trust::of_config(Some(path.clone())),

@@ -9,7 +9,6 @@ use toolward_policy::{
     ContextRule, LimitName, LimitSetting, Policy, SecretSource, ServiceRule, Workspace,
 };
 use toolward_signing::trust::TrustStore;
-use toolward_state::Store;
 
 use super::{Check, CheckState, directory, mode};
 use crate::bundles::BundleSource;
@@ -224,15 +223,12 @@ fn state_directory(environment: &Environment) -> Check {
 
 /// Checks the buckets without creating them.
 fn buckets(environment: &Environment) -> Option<Check> {
-    let file = host_setup::buckets(environment.state_directory.as_ref()?);
-    if !file.exists() {
-        return None;
-    }
-    let check = match Store::open(&file) {
-        Ok(_) => Check::ok(file.display().to_string()),
-        Err(error) => Check::error(error.to_string()).maybe_hint(error.hint()),
-    };
-    Some(check.named("buckets"))
+    let state = environment.state_directory.as_ref()?;
+    let file = host_setup::buckets(state);
+    file.exists().then(|| {
+        let opened = host_setup::open_buckets(state);
+        Check::of(opened.map(|_| Check::ok(file.display().to_string()))).named("buckets")
+    })
 }
 
 /// The limits of the policy; the book has the defaults.
