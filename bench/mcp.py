@@ -124,6 +124,25 @@ def megabytes(process, line):
         return 0.0
 
 
+def started(command):
+    """The seconds from the start of a server to its answer to `initialize`."""
+    start = time.perf_counter()
+    with Server(command):
+        return time.perf_counter() - start
+
+
+def proportional_megabytes(process):
+    """Megabytes of a process and its children, a shared page divided among its users; and how many processes."""
+    try:
+        with open(f"/proc/{process}/smaps_rollup") as rollup:
+            memory = sum(int(line.split()[1]) for line in rollup if line.startswith("Pss:")) * 1024 / 1e6
+        with open(f"/proc/{process}/task/{process}/children") as children:
+            below = [proportional_megabytes(child) for child in children.read().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0, 0
+    return memory + sum(of for of, _ in below), 1 + sum(count for _, count in below)
+
+
 def quantile(values, percent):
     """The value that so many of a hundred do not exceed."""
     return sorted(values)[(len(values) - 1) * percent // 100]

@@ -1,97 +1,127 @@
 #!/usr/bin/env python3
-"""Measures two MCP servers on standard input and output side by side: they take turns, so that other load on the machine
-affects both alike."""
+"""Measures MCP servers on standard input and output side by side: they take turns, so that other load on the machine
+affects all alike. Prints a table of medians, with the ratio to the first server."""
 
 import argparse
 import json
 import os
 import statistics
-import time
 
-from mcp import Server, quantile
+from mcp import Server, proportional_megabytes, quantile, started
 
-# Calls of one server before the other's turn.
+# Calls of one server before the next one's turn.
 TURN = 200
 # Calls before the first that counts.
 WARM = 500
-# Starts of each server that are timed.
-STARTS = 15
-# Calls that are sent at once, and rounds of them.
+# Starts of each server that are timed in each round.
+STARTS = 5
+# Calls that are sent at once, and how often in each round.
 AT_ONCE = 1_000
-ROUNDS = 20
+BURSTS = 5
 
 
-def row(what, figures):
-    print(f"{what:<48} {figures[0]:>12} {figures[1]:>12}")
+class Side:
+    """One of the servers: how it is started, what it is asked, and what was measured, a value for each round."""
+
+    def __init__(self, name, command, tool, arguments):
+        self.name, self.command = name, command
+        self.call = (tool, json.loads(arguments))
+        self.rounds = []
 
 
-def starts(sides):
-    """The median seconds of each server's starts."""
-    times = [[], []]
-    for _ in range(STARTS):
-        for (command, _), of in zip(sides, times):
-            start = time.perf_counter()
-            with Server(command):
-                of.append(time.perf_counter() - start)
-    return [quantile(of, 50) for of in times]
-
-
-def measure(sides, calls, client, servers):
-    """Calls of two servers on the processors `servers`, by a client on the processors `client`."""
+def round_of(sides, calls, client, servers):
+    """One round of all servers, which run on the processors `servers`; their client runs on `client`."""
     os.sched_setaffinity(0, servers)
-    with Server(sides[0][0]) as first, Server(sides[1][0]) as second:
-        os.sched_setaffinity(0, client)
-        both = [(first, sides[0][1], [], []), (second, sides[1][1], [], [])]
-        for server, call, _, _ in both:
-            for _ in range(WARM):
-                server.call(*call)
-        for _ in range(-(-calls // TURN)):
-            for server, call, times, _ in both:
-                times.extend(server.call(*call) for _ in range(TURN))
-        for _ in range(ROUNDS):
-            for server, call, _, rates in both:
-                rates.append(server.calls_at_once(*call, AT_ONCE))
-        return [(times, rates, server.memory()) for server, _, times, rates in both]
+    starts = [[] for _ in sides]
+    for _ in range(STARTS):
+        for side, times in zip(sides, starts):
+            times.append(started(side.command))
+    running = [Server(side.command) for side in sides]
+    os.sched_setaffinity(0, client)
+    times, bursts = [[] for _ in sides], [[] for _ in sides]
+    for server, side in zip(running, sides):
+        for _ in range(WARM):
+            server.call(*side.call)
+    for _ in range(-(-calls // TURN)):
+        for server, side, of in zip(running, sides, times):
+            of.extend(server.call(*side.call) for _ in range(TURN))
+    for _ in range(BURSTS):
+        for server, side, of in zip(running, sides, bursts):
+            of.append(server.calls_at_once(*side.call, AT_ONCE))
+    for index, (server, side) in enumerate(zip(running, sides)):
+        memory, processes = proportional_megabytes(server.process.pid)
+        side.rounds.append(
+            (
+                1e3 * quantile(starts[index], 50),
+                1e6 * quantile(times[index], 50),
+                1e6 * quantile(times[index], 99),
+                AT_ONCE / quantile(bursts[index], 50),
+                memory,
+                processes,
+            )
+        )
+        server.end()
+
+
+HEADS = ["initialize, ms", "p50, µs", "p99, µs", "calls/s", "PSS, MB", "processes"]
+DIGITS = [1, 1, 0, 0, 1, 0]
+
+
+def table(sides):
+    """Medians of the rounds, and in brackets the median of the ratios to the first server in the same round."""
+    print(f"| | {' | '.join(HEADS)} |\n|---|{'---|' * len(HEADS)}")
+    for side in sides:
+        cells = []
+        for column, digits in enumerate(DIGITS):
+            values = [figures[column] for figures in side.rounds]
+            ratios = [a[column] / b[column] for a, b in zip(side.rounds, sides[0].rounds)]
+            cell = f"{statistics.median(values):,.{digits}f}"
+            if side is not sides[0] and column < len(HEADS) - 1:
+                cell += f" ({statistics.median(ratios):.2f} ×)"
+            cells.append(cell)
+        print(f"| {side.name} | {' | '.join(cells)} |")
+    print()
+
+
+def load():
+    return " ".join(f"{value:.2f}" for value in os.getloadavg())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--calls", type=int, default=5_000, metavar="N")
+    parser.add_argument("--calls", type=int, default=2_000, metavar="N", help="calls in each round")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N")
     parser.add_argument(
-        "--other-call", nargs=2, metavar=("TOOL", "JSON"), help="what the second server gets"
+        "--server",
+        nargs=4,
+        action="append",
+        required=True,
+        metavar=("NAME", "COMMAND", "TOOL", "JSON"),
+        help="a server, the command that starts it, and the call that it gets; repeat it for each server",
     )
-    parser.add_argument("tool")
-    parser.add_argument("json", help="the tool's arguments")
-    parser.add_argument("first", help="a command that starts a server")
-    parser.add_argument("second", help="another one")
     options = parser.parse_args()
-    call = (options.tool, options.json)
-    calls = [(tool, json.loads(text)) for tool, text in [call, options.other_call or call]]
-    sides = list(zip([options.first, options.second], calls))
-
-    row("start to the answer to `initialize`, median", [f"{1e3 * of:.1f} ms" for of in starts(sides)])
     processors = os.sched_getaffinity(0)
     one = {min(processors)}
-    # Where client and server have no processor in common, each message wakes the other's. Where they have all in
-    # common, it does so or not, as the kernel places them.
+    # If client and server have no processor in common, each message wakes the other's. If they have all in common, it
+    # does so or not, as the kernel places them.
     places = [
         ("one processor", one, one),
-        ("apart", one, processors - one),
+        ("client and server apart", one, processors - one),
         ("all processors", processors, processors),
     ]
     for what, client, servers in places:
         if not servers:
             continue
-        figures = measure(sides, options.calls, client, servers)
-        for name, of in [
-            ("p50", lambda times: quantile(times, 50)),
-            ("mean", statistics.mean),
-            ("p99", lambda times: quantile(times, 99)),
-        ]:
-            row(f"{what}: a call, {name}", [f"{1e6 * of(times):.1f} µs" for times, _, _ in figures])
-        rates = [f"{AT_ONCE / quantile(rates, 50):.0f}" for _, rates, _ in figures]
-        row(f"{what}: {AT_ONCE} at once, calls/s, median", rates)
-        row(f"{what}: resident", [f"{memory:.1f} MB" for _, _, memory in figures])
+        sides = [Side(*given) for given in options.server]
+        before = load()
+        for _ in range(options.rounds):
+            round_of(sides, options.calls, client, servers)
+        os.sched_setaffinity(0, processors)
+        print(
+            f"{what}: {options.rounds} rounds of {options.calls} calls, {BURSTS} times {AT_ONCE} at once, "
+            f"{STARTS} starts; load {before} before, {load()} after\n"
+        )
+        table(sides)
 
 
 if __name__ == "__main__":
