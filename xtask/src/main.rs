@@ -50,6 +50,9 @@ usage: cargo xtask CHORE
                        --check: of the debug build in target/dist-check, and tried
   pictures [--check]   docs/src/pictures from the golden screens of the tests, and the curves from
                        what `bench/growth.py` measured
+  side-by-side [OPTION...]
+                       the release build measured against ACT and servers made with the SDKs for
+                       Node.js and Python, by `bench/side_by_side.py`, whose options it takes
   book [--check]       docs/ as HTML in target/book; --check: only its links
 
 With --check nothing is written, and it fails where something would change.";
@@ -79,9 +82,22 @@ fn run(chore: &str, arguments: &[String]) -> Outcome {
             let script = repository::root()?.join("bench/pictures.py");
             process::run(Command::new(script).args(check?.then_some("--check")))
         }
+        "side-by-side" => side_by_side(arguments),
         "book" => book::run(check?),
         other => Err(format!("no chore is called {other}\n\n{USAGE}")),
     }
+}
+
+/// Measures the release build next to other servers.
+fn side_by_side(options: &[String]) -> Outcome {
+    let root = repository::root()?;
+    let build = ["build", "--locked", "--release", "-p", "toolward-cli"];
+    process::run(repository::cargo().args(build).current_dir(&root))?;
+    process::run(
+        Command::new(root.join("xtask/side-by-side.sh"))
+            .arg(repository::target()?.join("release/toolward"))
+            .args(options),
+    )
 }
 
 fn main() -> ExitCode {
