@@ -5,7 +5,6 @@ use std::fmt;
 
 use toolward_contract::capability::{Capability, CapabilitySet, Class, HostPattern};
 
-use crate::approval::ApprovalClass;
 use crate::limits::{LimitName, LimitSettings};
 use crate::policy::{Policy, PolicyTables};
 use crate::resources::{ServiceRule, Workspace};
@@ -73,9 +72,7 @@ impl Policy {
         }
         for placed in &earlier.grants {
             let rule = &placed.rule;
-            let strict =
-                rule.approval != ApprovalClass::Auto || rule.on_violation != Default::default();
-            if strict && !self.grants().any(|known| is_as_strict(known, rule)) {
+            if rule.is_strict() && !self.grants().any(|known| known.is_as_strict(rule)) {
                 return wider(format_args!(
                     "{} is no longer there, and was stricter than the defaults",
                     placed.id
@@ -207,12 +204,6 @@ fn spelled(services: &[ServiceRule]) -> Vec<(&ServiceRule, Vec<Option<u16>>)> {
 
 fn written(capabilities: &CapabilitySet) -> Vec<String> {
     capabilities.iter().map(Capability::as_written).collect()
-}
-
-fn is_as_strict(rule: &Rule, as_this: &Rule) -> bool {
-    rule.is_about_the_same(as_this)
-        && rule.approval >= as_this.approval
-        && rule.on_violation >= as_this.on_violation
 }
 
 fn is_within(workspace: &Workspace, known: &Workspace) -> bool {

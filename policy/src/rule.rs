@@ -18,13 +18,13 @@ use crate::implementation::{Contract, IRREVERSIBLE_RISK};
 use crate::name::{Publisher, ToolPattern};
 
 /// Declares [`Rule`]. A row is a key that gives or decides something: its meaning, its field and
-/// type, the key, how it is read, whether a rule with `action` may have it, and when its value
-/// gives no more than an earlier one. The keys about hosts are in [`HostTerms`]; a rule with
+/// type, the key, how it is read, whether a rule with `action` may have it, whether its value can
+/// make the rule stricter, and when its value gives no more than an earlier one. The keys about hosts are in [`HostTerms`]; a rule with
 /// `action` has none of them.
 macro_rules! grant_keys {
     ($(
         $(#[$doc:meta])+
-        $field:ident: $type:ty = $key:literal, $read:expr, $rules:ident, $gives_no_more:expr;
+        $field:ident: $type:ty = $key:literal, $read:expr, $rules:ident, $effect:ident, $gives_no_more:expr;
     )+) => {
         /// `[[grant]]`: what the operator is ready to give to the tools of one publisher. A tool
         /// gets only what it also declares.
@@ -86,6 +86,18 @@ macro_rules! grant_keys {
                     && (!self.host_terms.plain_http || self.has_hosts_as_written_in(earlier))
                     $(&& holds(&self.$field, &earlier.$field, $gives_no_more))+
             }
+
+            /// Whether any key makes it stricter than a rule without that key.
+            pub(crate) fn is_strict(&self) -> bool {
+                let plain = Self::new(self.publisher.clone());
+                $($effect == TIGHTENS && self.$field != plain.$field)||+
+            }
+
+            /// Whether it is about the same tools as an earlier rule, and at least as strict.
+            pub(crate) fn is_as_strict(&self, earlier: &Self) -> bool {
+                self.is_about_the_same(earlier)
+                    $(&& ($effect == GIVES || holds(&self.$field, &earlier.$field, $gives_no_more)))+
+            }
         }
     };
 }
@@ -108,44 +120,50 @@ const OF_ANY: bool = true;
 /// A rule with `action` covers tools without their names, and must not have the key.
 const OF_TOOLS: bool = false;
 
+/// The key can make a rule stricter. A rule without it is then looser.
+const TIGHTENS: bool = true;
+
+/// The key only gives or decides something. A rule without it gives less.
+const GIVES: bool = false;
+
 grant_keys! {
     /// What may be read or called.
-    requires: CapabilitySet = "requires", |f, k| list(f, k, capability), OF_ANY, |now, of| of.covers(now);
+    requires: CapabilitySet = "requires", |f, k| list(f, k, capability), OF_ANY, GIVES, |now, of| of.covers(now);
     /// What may be changed, and therefore read, too; a secret is stored by it, not
     /// used.
-    mutates: CapabilitySet = "mutates", |f, k| list(f, k, capability), OF_ANY, |now, of| of.covers(now);
+    mutates: CapabilitySet = "mutates", |f, k| list(f, k, capability), OF_ANY, GIVES, |now, of| of.covers(now);
     /// Classes that this host does not know, and whose declaration in `mutates` is
     /// accepted all the same: it counts as a change, and gives nothing.
-    accepts: BTreeSet<String> = "accepts", |f, k| list(f, k, own), OF_ANY, BTreeSet::is_subset;
+    accepts: BTreeSet<String> = "accepts", |f, k| list(f, k, own), OF_ANY, GIVES, BTreeSet::is_subset;
     /// Names of secrets in `requires` whose values the guest may read itself.
-    reveal: Vec<String> = "reveal", |f, k| list(f, k, own), OF_TOOLS,
+    reveal: Vec<String> = "reveal", |f, k| list(f, k, own), OF_TOOLS, GIVES,
         |now, of| now.iter().all(|slug| of.contains(slug));
     /// Names that its tools may ask to be shown by over MCP, beyond those inside their
     /// publisher's own prefixes. It gives nothing else.
-    names: Vec<String> = "names", |f, k| list(f, k, document::read_name), OF_TOOLS, |_, _| true;
+    names: Vec<String> = "names", |f, k| list(f, k, document::read_name), OF_TOOLS, GIVES, |_, _| true;
     /// Which half of their results clients of MCP are sent; `None`: as the contract states. It
     /// gives nothing.
-    mcp_result: Option<McpResult> = "result", |f, k| optional(f, k, result), OF_TOOLS, |_, _| true;
+    mcp_result: Option<McpResult> = "result", |f, k| optional(f, k, result), OF_TOOLS, GIVES, |_, _| true;
     /// Raises the approval class of the tools that the rule matches.
     approval: ApprovalClass = "approval",
-        |f, k| Ok(optional(f, k, ApprovalClass::parse)?.unwrap_or_default()), OF_ANY, ApprovalClass::ge;
+        |f, k| Ok(optional(f, k, ApprovalClass::parse)?.unwrap_or_default()), OF_ANY, TIGHTENS, ApprovalClass::ge;
     /// The operator's yes in writing: it stands for the person's where
     /// something is changed and up to risk 2, never for `always` and risk 3.
-    preapproved: bool = "preapproved", flag, OF_TOOLS, bool::le;
+    preapproved: bool = "preapproved", flag, OF_TOOLS, GIVES, bool::le;
     /// What the operator believes of what the tools say of themselves.
-    confirms: Confirmed = "confirms", |f, k| list(f, k, claim), OF_TOOLS, |now, of| now.and(*of) == *now;
+    confirms: Confirmed = "confirms", |f, k| list(f, k, claim), OF_TOOLS, GIVES, |now, of| now.and(*of) == *now;
     /// What happens at the first attempt to go beyond the grant.
     on_violation: OnViolation = "on_violation",
-        |f, k| Ok(optional(f, k, OnViolation::parse)?.unwrap_or_default()), OF_ANY, OnViolation::ge;
+        |f, k| Ok(optional(f, k, OnViolation::parse)?.unwrap_or_default()), OF_ANY, TIGHTENS, OnViolation::ge;
     /// Whether the driver of another publisher that the rule binds goes before the drivers of the
     /// contract's publisher.
-    prefer: bool = "prefer", flag, OF_TOOLS, bool::le;
+    prefer: bool = "prefer", flag, OF_TOOLS, GIVES, bool::le;
     /// Which calls fall to the next driver once one has failed, if `[resolve]` allows fallback at
     /// all.
-    fallback: RuleFallback = "fallback", fallback, OF_TOOLS, |now, of| *now == RuleFallback::Never || now == of;
+    fallback: RuleFallback = "fallback", fallback, OF_TOOLS, GIVES, |now, of| *now == RuleFallback::Never || now == of;
     /// Whether a tool of which the rule gives a host or workspace is served without the rest that
     /// no rule gives. Everything else that is declared is given, or the tool is blocked.
-    partial: bool = "partial", flag, OF_TOOLS, bool::le;
+    partial: bool = "partial", flag, OF_TOOLS, GIVES, bool::le;
 }
 
 /// Which calls of a rule's tools go to another driver after one has failed.

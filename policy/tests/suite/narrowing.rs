@@ -305,3 +305,19 @@ fn a_running_server_does_not_take_over_another_spelling_of_an_origin_that_gives_
             .is_err()
     );
 }
+
+#[test]
+fn a_rule_that_was_strict_must_stay() {
+    let rest = "[[grant]]\npublisher = \"acme\"\nrequires = [\"network:a.example\"]\n";
+    for key in ["approval = \"always\"", "on_violation = \"end\""] {
+        let strict = format!("[[grant]]\npublisher = \"labs\"\n{key}\n");
+        let both = policy(&format!("{rest}\n{strict}"));
+        both.narrows(&both).unwrap();
+        // Another rule may grant the same tools more, and asks or ends less.
+        assert!(policy(rest).narrows(&both).is_err(), "without {key}");
+    }
+    let plain = "[[grant]]\npublisher = \"labs\"\n";
+    policy(rest)
+        .narrows(&policy(&format!("{rest}\n{plain}")))
+        .unwrap();
+}
