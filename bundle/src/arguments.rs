@@ -14,7 +14,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// A value as typed, whose type the schema decides.
+    /// A value as a person entered it. The schema decides its type.
     pub fn literal(key: &str, value: &str) -> Self {
         Self {
             literal: true,

@@ -138,10 +138,10 @@ pub struct Implementation {
 }
 
 impl Implementation {
-    /// The id by which other documents may name the action, and the action's publisher: the
-    /// publisher of its library, or `own`, the contract's publisher, if the action is in the
-    /// contract's bundle. `None` for an action that is inline or at a path, since only the contract
-    /// refers to it.
+    /// The id by which other documents may name the action, and the action's publisher. If the
+    /// action is in the contract's bundle, this is `own`, the contract's publisher. Otherwise it is
+    /// the publisher of the action's library. `None` for an action that is inline or at a path,
+    /// since only the contract refers to it.
     pub fn shared<'a>(&'a self, own: &'a str) -> Option<(&'a str, &'a str)> {
         match self.form {
             ReferenceForm::Id | ReferenceForm::Registry => {

@@ -90,8 +90,8 @@ impl Rules {
         &self.secrets
     }
 
-    /// The rules that allow a request to `origin` in which the guest itself sets `credentials`. The
-    /// address is checked once it is resolved.
+    /// The rules that allow a request to `origin` in which the guest itself sets the headers
+    /// `credentials`. The host's IP address is checked later, after it was resolved.
     pub(crate) fn admit<'a>(
         &'a self,
         origin: &Origin,

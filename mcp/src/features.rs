@@ -139,8 +139,8 @@ impl ServerFeatures {
         self.catalogue.problems.iter()
     }
 
-    /// Returns the name of a listed tool that resembles an unknown name. `principal` may use the
-    /// tool.
+    /// Among the listed tools that `principal` may use, returns the name that resembles an unknown
+    /// name.
     pub(crate) fn near(&self, name: &str, principal: &Principal) -> Option<&str> {
         if self.finder.is_some() {
             // Clients call the tools behind a finder by `call_tool`, which suggests names itself.

@@ -24,8 +24,8 @@ use self::accounts::{Accounts, Claim, Payer};
 /// polled again.
 pub(super) const STALLED_TURN_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The most time that a call may spend unbooked while the queue is empty, so that a short call
-/// takes no lock.
+/// While the queue is empty, a call's time is booked only once this much has accumulated. So a
+/// short call takes no lock.
 const UNBOOKED: Duration = Duration::from_millis(1);
 
 /// The processors that this process may use. Cached, since finding out reads files.
@@ -140,8 +140,8 @@ impl Turns {
             .is_ok()
     }
 
-    /// Gives free permits to the first waiters and wakes them, except the holder of
-    /// `own`, which checks its seat anyway.
+    /// Gives free permits to the first waiters and wakes them. The holder of `own` may get a
+    /// permit, too, but is not woken, since it checks its seat anyway.
     fn give(&self, mut queue: MutexGuard<'_, Queue>, own: Option<&Arc<Seat>>) {
         let now = self.now();
         let queued = &mut *queue;

@@ -46,8 +46,8 @@ pub(crate) fn entry_size(size: u64) -> u64 {
     size.div_ceil(block).saturating_add(1).saturating_mul(block)
 }
 
-/// The largest decoder that is reused, in bytes. The memory of a larger window, of up to 8 MiB, is
-/// freed.
+/// The size, in bytes, of the largest decoder that is reused. A larger one is freed. Most of its
+/// memory is its window, of up to 8 MiB.
 const MAX_REUSED_BYTES: usize = 2 * 1024 * 1024;
 
 thread_local! {

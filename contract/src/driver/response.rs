@@ -52,8 +52,8 @@ impl OutputPlace {
     ///
     /// # Errors
     /// [`OutputPlace::Pointer`] or [`OutputPlace::Extract`] points to no value, the path looks at more
-    /// values than `limits` allows, or the output exceeds `limits`. Several outputs may name the
-    /// same part, so each part is counted before it is copied.
+    /// values than `limits` allows, or the output exceeds `limits`. Each part is counted before
+    /// it is copied, since several outputs may name the same large part.
     pub fn extract(&self, body: &Value, limits: &Limits) -> Result<Value, ExtractError> {
         let output = match self {
             OutputPlace::Whole => body,
@@ -205,7 +205,7 @@ impl JsonPath {
     /// Reads a path.
     ///
     /// # Errors
-    /// The expected form.
+    /// If the path is invalid. The error describes the expected form.
     pub fn parse(text: &str) -> Result<JsonPath, &'static str> {
         let mut rest = text
             .strip_prefix('$')

@@ -55,8 +55,7 @@ pub(super) fn preview(driver: &Driver, call: &RequestValues<'_>) -> Result<Optio
     }))
 }
 
-/// The same request without hidden values; `None` if the request would have other parts without
-/// them.
+/// `rendered` with a mark for each hidden value; `None` if the request would then have other parts.
 fn shown(http: &HttpCall, call: &RequestValues<'_>, rendered: &Rendered) -> Option<Rendered> {
     let given: Value = serde_json::from_str(call.context).ok()?;
     let mut context = match &call.contract.context_schema {
@@ -114,8 +113,8 @@ fn body(rendered: &Rendered, limits: &CallLimits) -> Result<Option<Value>> {
     })
 }
 
-/// The query parameters that are secrets, as name and slug. Parameters that only policy places come
-/// first.
+/// The query parameters that are secrets, as name and slug. Parameters whose place only policy
+/// states come first.
 pub(super) fn query_secrets<'r>(
     rendered: &'r Rendered,
     grant: &'r Grant,
