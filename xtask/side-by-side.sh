@@ -33,17 +33,16 @@ say "building the tools"
 "$cargo" build --locked --quiet --release --target wasm32-wasip2 \
     --manifest-path "$wanted/act/Cargo.toml" --target-dir "$dir/build"
 cp "$dir/build/wasm32-wasip2/release/greet.wasm" "$dir/greet.wasm"
-"$dir/act/bin/act-build" pack "$dir/greet.wasm" --set std.name=greet 2>/dev/null
+"$dir/act/bin/act-build" pack "$dir/greet.wasm" --set std.name=greet >&2
 
 # No server reads what an earlier run left.
 home=$dir/home
 rm -rf "$home" "$dir/greet"
 mkdir -p "$home/act" "$home/toolward"
 export CARGO_HOME=${CARGO_HOME:-$HOME/.cargo} RUSTUP_HOME=${RUSTUP_HOME:-$HOME/.rustup}
-for step in "new --id text.greet $dir/greet" "build $dir/greet"; do
-    # shellcheck disable=SC2086
-    env HOME="$home/toolward" TOOLWARD_GUEST_CARGO="$cargo" "$toolward" --quiet $step >&2
-done
+export TOOLWARD_GUEST_CARGO=$cargo
+HOME=$home/toolward "$toolward" --quiet new --id text.greet "$dir/greet" >&2
+HOME=$home/toolward "$toolward" --quiet build "$dir/greet" >&2
 
 arguments='{"name":"Ada"}'
 exec python3 "$root/bench/side_by_side.py" \

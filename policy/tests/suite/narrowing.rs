@@ -313,7 +313,6 @@ fn a_rule_that_was_strict_must_stay() {
         let strict = format!("[[grant]]\npublisher = \"labs\"\n{key}\n");
         let both = policy(&format!("{rest}\n{strict}"));
         both.narrows(&both).unwrap();
-        // Another rule may grant the same tools more, and asks or ends less.
         assert!(policy(rest).narrows(&both).is_err(), "without {key}");
     }
     let plain = "[[grant]]\npublisher = \"labs\"\n";
