@@ -1,7 +1,7 @@
 //! The rules of a route, as plain data: its hosts, and the one place where each secret may be sent.
 //! They are built once. Without rules, every request is refused.
 
-use http::{HeaderName, Method};
+use http::{HeaderMap, HeaderName, Method, Uri};
 use toolward_contract::url_path;
 use toolward_policy::{HostGrant, SecretBinding, SecretPosition};
 use toolward_support::report::codes;
@@ -15,7 +15,7 @@ use crate::{headers, target};
 /// ```
 /// use toolward_contract::capability::HostPattern;
 /// use toolward_egress::{Rules, RulesError};
-/// use toolward_policy::{HostGrant, HostTerms, SecretBinding, SecretPosition};
+/// use toolward_policy::{HostGrant, SecretBinding, SecretPosition};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let host = HostGrant {
@@ -43,6 +43,14 @@ use crate::{headers, target};
 pub struct Rules {
     hosts: Vec<HostGrant>,
     secrets: Vec<SecretPlace>,
+}
+
+/// The parts of a request that rules are about.
+pub(crate) struct RequestView<'a> {
+    pub(crate) origin: &'a Origin,
+    pub(crate) method: &'a Method,
+    pub(crate) uri: &'a Uri,
+    pub(crate) headers: &'a HeaderMap,
 }
 
 codes! {
@@ -90,15 +98,14 @@ impl Rules {
         &self.secrets
     }
 
-    /// The rules that allow a request to `origin` in which the guest itself sets the headers
-    /// `credentials`. The host's IP address is checked later, after it was resolved.
+    /// The rules that allow a request in which the guest itself sets the headers `credentials`. The
+    /// host's IP address is checked later, after it was resolved.
     pub(crate) fn admit<'a>(
         &'a self,
-        origin: &Origin,
-        method: &Method,
+        request: &RequestView<'_>,
         credentials: &[HeaderName],
     ) -> Result<Vec<&'a HostGrant>, Denied> {
-        let Origin { https, host, port } = origin;
+        let Origin { https, host, port } = request.origin;
         let default_port = *port == Origin::default_port(*https);
         let mut left: Vec<&HostGrant> = self.hosts.iter().collect();
         type Passes<'p> = &'p dyn Fn(&HostGrant) -> bool;
@@ -117,6 +124,7 @@ impl Rules {
             Rule::PlainHttp,
             &at,
         )?;
+        let method = request.method;
         let sent = || format!("{method} {}", at());
         let by_method = |rule: &HostGrant| method.is_safe() || rule.unsafe_methods;
         keep(&by_method, Rule::UnsafeMethod, &sent)?;

@@ -17,7 +17,7 @@ use super::response_body::ResponseBody;
 use crate::authority::{self, Host, Origin};
 use crate::call_state::{CallState, RequestClock, Timeouts};
 use crate::error::{Denied, Error, Limit, LimitKind, Rule, SecretProblem, Stage};
-use crate::rules;
+use crate::rules::{self, RequestView};
 use crate::secret::inject::{self, Injection, Spot};
 use crate::{headers, target};
 use exchange::{exchange, receive};
@@ -85,7 +85,7 @@ async fn ready<'a>(
         return Err(Denied::new(Rule::MethodForbidden, &parts.method).into());
     }
     let bytes = check_head(&parts, call.limits.http_head_bytes)?;
-    let view = inject::RequestView {
+    let view = RequestView {
         origin: &destination.origin,
         method: &parts.method,
         uri: &parts.uri,
@@ -93,8 +93,7 @@ async fn ready<'a>(
     };
     let injections = inject::find(&view, &call.placeholders, egress.rules().secrets())?;
     let own = own_credentials(&parts.headers, &injections);
-    let (rules, origin) = (egress.rules(), &destination.origin);
-    let rules = rules.admit(origin, &parts.method, &own)?;
+    let rules = egress.rules().admit(&view, &own)?;
     let body = read_body(egress, call, clock, &parts, body).await?;
     let target = put_in(egress, call, &destination, &injections, &mut parts.headers)?;
     finish_head(&mut parts.headers, &parts.method, &destination, &body)?;

@@ -15,14 +15,20 @@ fn host(pattern: &str) -> HostGrant {
 
 fn admit(hosts: Vec<HostGrant>, url: &str, method: Method, own: &[HeaderName]) -> Option<Rule> {
     let rules = Rules::new(hosts, Vec::new()).unwrap();
-    let uri: http::Uri = url.parse().unwrap();
+    let uri: Uri = url.parse().unwrap();
     let https = uri.scheme_str() == Some("https");
     let origin = Origin {
         https,
         host: uri.host().unwrap().to_owned(),
         port: uri.port_u16().unwrap_or(Origin::default_port(https)),
     };
-    let admitted = rules.admit(&origin, &method, own);
+    let request = RequestView {
+        origin: &origin,
+        method: &method,
+        uri: &uri,
+        headers: &HeaderMap::new(),
+    };
+    let admitted = rules.admit(&request, own);
     admitted.err().map(|denied| denied.rule)
 }
 

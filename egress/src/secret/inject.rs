@@ -4,23 +4,13 @@
 #[cfg(test)]
 mod tests;
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Uri};
+use http::header::{HeaderName, HeaderValue};
 use toolward_contract::header::may_precede_secret;
 use toolward_contract::url_path::{self, percent_decoded};
 
 use super::placeholder::{LENGTH, Placeholders};
-use crate::authority::Origin;
 use crate::error::{Denied, Rule};
-use crate::rules::{ReadPosition, SecretPlace};
-
-/// The parts of a request that matter for secrets.
-pub(crate) struct RequestView<'a> {
-    pub(crate) origin: &'a Origin,
-    pub(crate) method: &'a Method,
-    pub(crate) uri: &'a Uri,
-    pub(crate) headers: &'a HeaderMap,
-}
+use crate::rules::{ReadPosition, RequestView, SecretPlace};
 
 /// A value to inject.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,8 +1,10 @@
 //! Tests each use of a placeholder, and its result.
 
+use http::{HeaderMap, Method, Uri};
 use toolward_policy::{SecretBinding, SecretPosition};
 
 use super::*;
+use crate::authority::Origin;
 use crate::rules::Rules;
 
 struct Case {
