@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use toolward_contract::capability::Class;
 use toolward_policy::LimitName;
 use toolward_support::report::codes;
 
@@ -98,24 +99,18 @@ codes! {
 }
 
 impl Rule {
-    /// Whether the rule protects a secret.
-    pub fn is_about_secret(self) -> bool {
-        self.code().starts_with("secret-")
-    }
-
-    /// Whether the request exceeded the grant, or its method is never granted. `false` for other
-    /// invalid requests, and for refused responses.
-    pub fn is_about_grant(self) -> bool {
-        let granted = matches!(
-            self,
-            Self::Address
-                | Self::CredentialHeader
-                | Self::HostNotGranted
-                | Self::MethodForbidden
-                | Self::PlainHttp
-                | Self::UnsafeMethod
-        );
-        granted || (self.is_about_secret() && self != Self::SecretResponse)
+    /// The class of the violation: of the network if the request exceeded the grant, or its method
+    /// is never granted; of secrets if the rule protects one. `None` for other invalid requests.
+    pub fn violated_class(self) -> Option<&'static Class> {
+        use Rule::*;
+        match self {
+            Address | CredentialHeader | HostNotGranted | MethodForbidden | PlainHttp
+            | UnsafeMethod => Some(&Class::Network),
+            SecretInBody | SecretInHeader | SecretInUri | SecretMethod | SecretOrigin
+            | SecretPath | SecretRange | SecretResponse => Some(&Class::Secret),
+            AddressForm | BodyOnSafeMethod | ContentLength | HeaderForbidden | HeaderValue
+            | Host | NotAbsolute | Port | Scheme | Target | Trailers | Userinfo => None,
+        }
     }
 }
 
@@ -280,6 +275,23 @@ mod tests {
         assert_eq!(codes.len(), count);
         let kebab = |b: u8| b.is_ascii_lowercase() || b == b'-';
         assert!(codes.iter().all(|code| code.bytes().all(kebab)));
+    }
+
+    #[test]
+    fn a_refusal_is_a_violation_of_the_class_that_its_code_names() {
+        for rule in Rule::ALL {
+            let (code, class) = (rule.code(), rule.violated_class());
+            let is_secret = class == Some(&Class::Secret);
+            assert_eq!(is_secret, code.starts_with("secret-"), "{code}");
+            if code.ends_with("-not-granted") {
+                assert_eq!(class, Some(&Class::Network), "{code}");
+            }
+        }
+        assert_eq!(
+            Rule::MethodForbidden.violated_class(),
+            Some(&Class::Network)
+        );
+        assert_eq!(Rule::HeaderForbidden.violated_class(), None);
     }
 
     #[test]

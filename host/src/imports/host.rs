@@ -242,14 +242,9 @@ impl HostImports {
 
 /// Records a refusal of the egress rules as a violation, if it is about the grant or a secret.
 fn record(denied: &Denied, violations: &Violations) {
-    let class = if denied.rule.is_about_secret() {
-        &Class::Secret
-    } else if denied.rule.is_about_grant() {
-        &Class::Network
-    } else {
-        return;
-    };
-    let _ = violations.record(class, &denied.subject);
+    if let Some(class) = denied.rule.violated_class() {
+        let _ = violations.record(class, &denied.subject);
+    }
 }
 
 /// Counts the reports of one driver of a call, over all its attempts.
