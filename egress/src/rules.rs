@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, HeaderName, Method, Uri};
 use toolward_contract::url_path;
-use toolward_policy::{HostGrant, SecretBinding, SecretPosition};
+use toolward_policy::{HostGrant, HostTerms, SecretBinding, SecretPosition};
 use toolward_support::report::codes;
 
 use crate::authority::{self, Origin};
@@ -15,7 +15,7 @@ use crate::{headers, target};
 /// ```
 /// use toolward_contract::capability::HostPattern;
 /// use toolward_egress::{Rules, RulesError};
-/// use toolward_policy::{HostGrant, SecretBinding, SecretPosition};
+/// use toolward_policy::{HostGrant, HostTerms, SecretBinding, SecretPosition};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let host = HostGrant {
@@ -77,9 +77,16 @@ impl Rules {
         secrets: impl IntoIterator<Item = (String, SecretBinding)>,
     ) -> Result<Rules, RulesError> {
         for rule in &hosts {
+            // `admit` enforces `plain_http` and `guest_headers`, and `network` enforces `addresses`.
+            // The pattern does not compile until a new term is named here.
+            let HostTerms {
+                plain_http: _,
+                addresses: _,
+                guest_headers,
+            } = &rule.terms;
             let unknown =
                 |name: &&String| !headers::CREDENTIALS.iter().any(|own| own == name.as_str());
-            if let Some(found) = rule.terms.guest_headers.iter().find(unknown) {
+            if let Some(found) = guest_headers.iter().find(unknown) {
                 return Err(RulesError::Header {
                     host: rule.host.to_string(),
                     found: found.clone(),

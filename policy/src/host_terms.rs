@@ -58,7 +58,8 @@ impl HostTerms {
             .find_map(|(key, is_given)| is_given.then_some(key))
     }
 
-    /// Whether they give no more than earlier terms.
+    /// Whether they give no more than earlier terms. No term can make another rule stricter, since
+    /// a request passes if one rule allows all of it.
     pub(crate) fn narrow(&self, earlier: &Self) -> bool {
         let Self {
             plain_http,
@@ -74,17 +75,21 @@ impl HostTerms {
 
 impl fmt::Display for HostTerms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.plain_http {
+        let Self {
+            plain_http,
+            addresses,
+            guest_headers,
+        } = self;
+        f.write_str(match plain_http {
             true => "by http and https",
             false => "by https",
         })?;
-        if !self.addresses.is_empty() {
-            let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        if !addresses.is_empty() {
+            let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
             write!(f, ", at {}, too", addresses.join(", "))?;
         }
-        if !self.guest_headers.is_empty() {
-            let names = self.guest_headers.join(", ");
-            write!(f, ", with the guest's own {names}")?;
+        if !guest_headers.is_empty() {
+            write!(f, ", with the guest's own {}", guest_headers.join(", "))?;
         }
         Ok(())
     }
@@ -113,4 +118,47 @@ fn read_address(text: &str) -> Result<IpNet, PolicyError> {
     network.map(|network| network.trunc()).ok_or_else(|| {
         error::ADDRESS.expected("an IP address or a network such as 10.0.0.0/8", text)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_key_is_compared_and_shown() {
+        let plain = HostTerms::default();
+        let network = |text: &str| vec![read_address(text).unwrap()];
+        let plain_http = HostTerms {
+            plain_http: true,
+            ..plain.clone()
+        };
+        let addresses = HostTerms {
+            addresses: network("10.0.0.0/8"),
+            ..plain.clone()
+        };
+        let guest_headers = HostTerms {
+            guest_headers: vec!["cookie".to_owned()],
+            ..plain.clone()
+        };
+        let narrower = HostTerms {
+            addresses: network("10.1.0.0/16"),
+            ..plain.clone()
+        };
+        assert!(narrower.narrow(&addresses) && !addresses.narrow(&narrower));
+        assert_eq!(plain.key(), None);
+        let wider = [
+            ("plain_http", plain_http),
+            ("addresses", addresses),
+            ("guest_headers", guest_headers),
+        ];
+        for (key, wide) in &wider {
+            assert!(plain.narrow(wide) && !wide.narrow(&plain), "{key}");
+            assert_eq!(wide.key(), Some(*key));
+            assert_ne!(wide.to_string(), plain.to_string(), "{key}");
+            let others = wider.iter().filter(|(other, _)| other != key);
+            for (other, wide_otherwise) in others {
+                assert!(!wide.narrow(wide_otherwise), "{key}, {other}");
+            }
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! Tests which requests rules admit, and which rules are refused.
 
 use toolward_contract::capability::HostPattern;
-use toolward_policy::HostTerms;
 
 use super::*;
 

@@ -83,7 +83,7 @@ pub(crate) fn local(host: &str, port: u16) -> HostGrant {
         terms: HostTerms {
             plain_http: true,
             addresses: vec!["127.0.0.1/32".parse::<IpNet>().unwrap()],
-            guest_headers: Vec::new(),
+            ..HostTerms::default()
         },
     }
 }
