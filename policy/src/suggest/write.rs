@@ -46,12 +46,11 @@ impl SuggestedLines {
         let mut taken = self.taken.clone();
         for path in &self.workspaces {
             let above = |other: &Capability| other != path && other.covers(path);
-            if self.workspaces.iter().any(above) {
-                continue;
-            }
+            let is_below = self.workspaces.iter().any(above);
             let path = path.scope();
             let directory = match self.choices.workspaces.get(&*path) {
                 Some(chosen) => pair("directory", chosen),
+                None if is_below => continue,
                 None => {
                     open.push(OpenChoice::Workspace(path.to_string()));
                     let directory = placeholder(&path, &mut taken);

@@ -399,6 +399,41 @@ fn a_choice_is_for_the_secret_of_one_publisher_and_for_one_service() {
 }
 
 #[test]
+fn a_workspace_below_another_gets_the_directory_that_was_chosen_for_it() {
+    let (tool, driver) = (
+        tool("requires: { workspace: [/docs, /docs/private] }"),
+        driver(""),
+    );
+    let publisher = "acme";
+    let contracts = [Contract {
+        tool: &tool,
+        publisher,
+    }];
+    let implementations = [Implementation {
+        driver: &driver,
+        publisher,
+    }];
+    let (none, machine) = (Policy::empty(), machine());
+    let routes = routes(&contracts, &implementations, &none, &machine).expect("routes");
+    let lines = |chosen: &[(&str, &str)]| {
+        let own = |(path, directory): &(&str, &str)| (path.to_string(), directory.to_string());
+        let choices = Choices {
+            workspaces: chosen.iter().map(own).collect(),
+            ..Choices::default()
+        };
+        suggest(&routes, None, false, &none, &machine, &choices)
+    };
+    let one = lines(&[("/docs", "/srv/docs")]);
+    assert!(!one.lines.contains("/docs/private\"\ndirectory"));
+    let both = lines(&[("/docs", "/srv/docs"), ("/docs/private", "/srv/private")]);
+    assert_eq!((both.open, both.unused), (vec![], vec![]));
+    let inner = "path = \"/docs/private\"\ndirectory = \"/srv/private\"\n";
+    assert!(both.lines.contains(inner), "{}", both.lines);
+    let pasted = policy(&both.lines);
+    assert_eq!(pasted.tables().workspaces.len(), 2);
+}
+
+#[test]
 fn a_choice_that_could_be_meant_for_several_is_in_no_line() {
     let lines = chosen(&["token=env:T@https://a.example"], &["b.example"]);
     assert_eq!(lines.ambiguous.len(), 2, "{:?}", lines.ambiguous);
