@@ -4,10 +4,13 @@
 mod status;
 mod suggest;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::iter::from_fn;
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use toolward_bundle::content::Content;
@@ -15,8 +18,10 @@ use toolward_bundle::text::tool_hint;
 use toolward_host::secrets::SecretStore as _;
 use toolward_host::{Host, LOCAL};
 use toolward_policy::{
-    Contract, DuplicateId, Explanation, Grant, Implementation, Machine, Policy, Route, ToolRoutes,
+    Contract, DuplicateId, Explanation, Grant, HostGrant, Implementation, Machine, Policy, Route,
+    ToolRoutes,
 };
+use toolward_support::helper::lock;
 
 use crate::bundles::{BundleSource, is_named};
 use crate::granted::{Granted, PolicyFiles};
@@ -244,11 +249,14 @@ pub struct ActionRule {
     pub tools: Vec<String>,
 }
 
-/// How long the names of a tool are looked up in total. If the lookups take longer, none is
-/// reported.
+/// How long the names of a tool are looked up in total. Names that take longer are not reported.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
-const HTTPS_PORT: u16 = 443;
+/// The most names that are looked up at once, so that a slow name does not hide the others.
+const MAX_LOOKUPS: usize = 8;
+
+/// Finds the addresses of a name.
+type Lookup = fn(&str) -> io::Result<Vec<IpAddr>>;
 
 /// A granted host with an address that is not globally reachable. Calls to it are refused until its
 /// grant names the address.
@@ -275,44 +283,54 @@ impl InternalAddress {
     /// lookups for a few seconds at most.
     #[must_use]
     pub fn of(grant: &Grant) -> Vec<Self> {
-        let hosts = grant.network().to_vec();
-        if hosts.is_empty() {
-            return Vec::new();
-        }
+        Self::of_hosts(grant.network().to_vec(), |name| {
+            let all = (name, 0).to_socket_addrs()?;
+            Ok(all.map(|socket| socket.ip()).collect())
+        })
+    }
+
+    fn of_hosts(hosts: Vec<HostGrant>, look_up: Lookup) -> Vec<Self> {
+        let threads = hosts.len().min(MAX_LOOKUPS);
+        let left = Arc::new(Mutex::new(hosts.into_iter().enumerate()));
         let (sender, found) = channel();
-        // A lookup can't be cancelled, so the thread is abandoned at the timeout.
-        let lookup = std::thread::Builder::new().spawn(move || {
-            let mut internal = Vec::new();
-            // A wildcard has no address.
-            for granted in hosts.iter().filter(|one| !one.host.host().contains('*')) {
-                let name = granted.host.host();
-                let port = granted.host.port().unwrap_or(HTTPS_PORT);
-                let Ok(all) = (name.trim_matches(['[', ']']), port).to_socket_addrs() else {
-                    continue;
-                };
-                let mut addresses = Vec::new();
-                let mut first = None;
-                for address in all.map(|socket| socket.ip()) {
-                    let allowed = &granted.terms.addresses;
-                    let checked = toolward_egress::address::check(address, allowed);
-                    if let (Err(kind), false) = (checked, addresses.contains(&address)) {
-                        addresses.push(address);
-                        first.get_or_insert(kind);
-                    }
-                }
-                internal.extend(first.map(|kind| Self {
-                    host: granted.host.to_string(),
-                    addresses,
-                    kind,
-                }));
-            }
-            // The receiver may be gone.
-            let _ = sender.send(internal);
-        });
-        match lookup {
-            Ok(_) => found.recv_timeout(LOOKUP_TIMEOUT).unwrap_or_default(),
-            Err(_) => Vec::new(),
+        for _ in 0..threads {
+            let (left, sender) = (Arc::clone(&left), sender.clone());
+            // A lookup can't be cancelled, so its thread is abandoned at the timeout.
+            let lookups = move || {
+                let hosts = from_fn(|| lock(&left).next());
+                let mut found = hosts.map(|(n, granted)| (n, Self::of_host(&granted, look_up)));
+                // Ends early if the receiver is gone.
+                let _ = found.try_for_each(|one| sender.send(one));
+            };
+            // Without this thread, the others look up its names.
+            let _ = std::thread::Builder::new().spawn(lookups);
         }
+        drop(sender);
+        let end = Instant::now() + LOOKUP_TIMEOUT;
+        let rest = || end.saturating_duration_since(Instant::now());
+        let internal: BTreeMap<_, _> = from_fn(|| found.recv_timeout(rest()).ok()).collect();
+        internal.into_values().flatten().collect()
+    }
+
+    fn of_host(granted: &HostGrant, look_up: Lookup) -> Option<Self> {
+        let name = granted.host.host();
+        // A wildcard has no address.
+        if name.contains('*') {
+            return None;
+        }
+        let (mut addresses, mut first) = (Vec::new(), None);
+        for address in look_up(name.trim_matches(['[', ']'])).ok()? {
+            let checked = toolward_egress::address::check(address, &granted.terms.addresses);
+            if let (Err(kind), false) = (checked, addresses.contains(&address)) {
+                addresses.push(address);
+                first.get_or_insert(kind);
+            }
+        }
+        first.map(|kind| Self {
+            host: granted.host.to_string(),
+            addresses,
+            kind,
+        })
     }
 }
 
@@ -325,5 +343,42 @@ impl std::fmt::Display for InternalAddress {
             f,
             "{host} is at {addresses}, {kind}: requests are refused until its [[grant]] has `{line}`"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolward_contract::capability::HostPattern;
+    use toolward_policy::HostTerms;
+
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_never_found_hides_no_other() {
+        let hosts = [
+            "slow.example",
+            "*.example",
+            "lost.example",
+            "b.example",
+            "a.example",
+        ];
+        let hosts = hosts.map(|host| HostGrant {
+            host: HostPattern::parse(host).unwrap(),
+            unsafe_methods: false,
+            terms: HostTerms::default(),
+        });
+        let found = InternalAddress::of_hosts(hosts.to_vec(), |name| match name {
+            "slow.example" => loop {
+                std::thread::park();
+            },
+            "lost.example" => Err(io::ErrorKind::NotFound.into()),
+            _ => Ok(vec![[10, 0, 0, 1].into(), [10, 0, 0, 1].into()]),
+        });
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (&*one.host, &*one.addresses))
+            .collect();
+        let address: &[IpAddr] = &[[10, 0, 0, 1].into()];
+        assert_eq!(found, [("b.example", address), ("a.example", address)]);
     }
 }
