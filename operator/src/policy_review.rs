@@ -9,7 +9,6 @@ use std::io;
 use std::iter::from_fn;
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -21,7 +20,6 @@ use toolward_policy::{
     Contract, DuplicateId, Explanation, Grant, HostGrant, Implementation, Machine, Policy, Route,
     ToolRoutes,
 };
-use toolward_support::helper::lock;
 
 use crate::bundles::{BundleSource, is_named};
 use crate::granted::{Granted, PolicyFiles};
@@ -252,8 +250,8 @@ pub struct ActionRule {
 /// How long the names of a tool are looked up in total. Names that take longer are not reported.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The most names that are looked up at once, so that a slow name does not hide the others.
-const MAX_LOOKUPS: usize = 8;
+/// The most hosts that are looked up, each on a thread.
+const MAX_LOOKUPS: usize = 64;
 
 /// Finds the addresses of a name.
 type Lookup = fn(&str) -> io::Result<Vec<IpAddr>>;
@@ -290,20 +288,13 @@ impl InternalAddress {
     }
 
     fn of_hosts(hosts: Vec<HostGrant>, look_up: Lookup) -> Vec<Self> {
-        let threads = hosts.len().min(MAX_LOOKUPS);
-        let left = Arc::new(Mutex::new(hosts.into_iter().enumerate()));
         let (sender, found) = channel();
-        for _ in 0..threads {
-            let (left, sender) = (Arc::clone(&left), sender.clone());
-            // A lookup can't be cancelled, so its thread is abandoned at the timeout.
-            let lookups = move || {
-                let hosts = from_fn(|| lock(&left).next());
-                let mut found = hosts.map(|(n, granted)| (n, Self::of_host(&granted, look_up)));
-                // Ends early if the receiver is gone.
-                let _ = found.try_for_each(|one| sender.send(one));
-            };
-            // Without this thread, the others look up its names.
-            let _ = std::thread::Builder::new().spawn(lookups);
+        for (n, granted) in hosts.into_iter().take(MAX_LOOKUPS).enumerate() {
+            let sender = sender.clone();
+            // A lookup can't be cancelled, so its thread is abandoned at the timeout. Without a
+            // thread, the name is not reported.
+            let lookup = move || sender.send((n, Self::of_host(&granted, look_up)));
+            let _ = std::thread::Builder::new().spawn(lookup);
         }
         drop(sender);
         let end = Instant::now() + LOOKUP_TIMEOUT;
