@@ -6,6 +6,7 @@
 //! * [`files`]: private files and folders;
 //! * [`json`]: JSON texts, written fast;
 //! * [`helper`]: processes that a program starts for one task;
+//! * [`program_pages`]: the pages of the program in memory;
 //! * [`search`]: finding tools by a few words;
 //! * `sqlite`, a feature: SQLite files.
 
@@ -13,6 +14,7 @@ pub mod fields;
 pub mod files;
 pub mod helper;
 pub mod json;
+pub mod program_pages;
 pub mod report;
 pub mod search;
 #[cfg(feature = "sqlite")]
