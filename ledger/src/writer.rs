@@ -24,8 +24,11 @@ use crate::writer::queue::{Gather, Queue};
 
 /// The most bytes that wait to be written. Beyond this, callers wait.
 pub(crate) const QUEUE_BYTES: usize = 8 * 1024 * 1024;
-/// How long rows that are not awaited are gathered.
-const GATHER: Duration = Duration::from_millis(10);
+/// When rows that are not awaited are written.
+const GATHER: Gather = Gather {
+    time: Duration::from_millis(10),
+    rows: usize::MAX,
+};
 
 /// The settings of a ledger: its directory, and the data that it keeps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -90,10 +93,10 @@ impl Writer {
     /// checkpoint, or the newest one in the file [`LedgerOptions::checkpoints`]; errors of files,
     /// disks and keys.
     pub fn open(options: LedgerOptions, opened: Opened) -> Result<Self, Error> {
-        Self::open_gathering(options, opened, Gather::For(GATHER))
+        Self::open_gathering(options, opened, GATHER)
     }
 
-    /// Like [`Writer::open`]. `gather` is how long rows that are not awaited are gathered.
+    /// Like [`Writer::open`]. `gather` states when rows that are not awaited are written.
     pub(crate) fn open_gathering(
         options: LedgerOptions,
         opened: Opened,
@@ -138,11 +141,6 @@ impl Writer {
     /// An answer that comes once the queue has room for the next row.
     pub(crate) fn room(&self) -> Pending {
         self.queue.room()
-    }
-
-    /// Writes the rows that were gathered until now.
-    pub(crate) fn take_gathered(&self) {
-        self.queue.take_gathered();
     }
 
     /// Like [`Writer::close`], with a recorded reason if the session does not end in good order.

@@ -18,9 +18,12 @@ use crate::recorder::{AnswerSender, Durability, Entry, Given, Pending, Recorder,
 use crate::writer::queue::{Gather, Queue, QueuedRow};
 use crate::writer::{QUEUE_BYTES, WrittenRows};
 
-/// How long rows that are not awaited are gathered before they are sent. The recorder does not
-/// gather: it writes the rows that arrive together.
-const GATHER: Duration = Duration::from_millis(12);
+/// When rows that are not awaited are sent. They are few, so that a call waits only for a short time
+/// if the recorder reads them on its processor.
+const GATHER: Gather = Gather {
+    time: Duration::from_millis(12),
+    rows: 16,
+};
 /// How often to check whether the recorder answers in time.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// The problem that is reported if the recorder ends without being asked.
@@ -75,7 +78,7 @@ impl Remote {
             Err(error) => return Err(error),
         }
         Ok(Self {
-            queue: Queue::new(QUEUE_BYTES, Gather::For(GATHER)),
+            queue: Queue::new(QUEUE_BYTES, GATHER),
             shared: Arc::default(),
             socket,
             running: OnceLock::new(),

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
-use toolward_support::helper::frames::is_whole;
+use toolward_support::program_pages;
 
 use super::BUFFER_BYTES;
 use super::Start;
@@ -21,6 +21,12 @@ use crate::recorder::{Durability, Entry, Pending, Recorder as _};
 use crate::writer::queue::Gather;
 use crate::writer::{LedgerOptions, Writer};
 
+/// When rows that are not awaited are written. A transaction takes the processor for longer than a
+/// call does. So transactions are few, and most calls meet none.
+const GATHER: Gather = Gather {
+    time: Duration::from_millis(100),
+    rows: 1024,
+};
 /// The most requests whose answers are awaited at once. Beyond this, nothing more is read.
 const IN_FLIGHT: usize = 4096;
 /// The most principals that a session may name.
@@ -92,8 +98,7 @@ impl RecorderConnection {
         let opened = answering
             .map_err(|error| Error::io("the recorder's socket", error))
             .and_then(|answering| {
-                let writer =
-                    Writer::open_gathering(start.options, start.opened, Gather::UntilTold)?;
+                let writer = Writer::open_gathering(start.options, start.opened, GATHER)?;
                 Ok((answering, writer))
             });
         let (answering, writer) = match opened {
@@ -104,6 +109,7 @@ impl RecorderConnection {
             }
         };
         let _ = AnswerFrame::Ready.write(&mut to);
+        program_pages::release();
         let why = take(from, &writer, &sender);
         if let Err(FrameError::Bad(_)) = why {
             // The recording process might never read the answers, which would keep the session
@@ -150,10 +156,6 @@ fn take(
     let mut principals = Principals::default();
     let gone = || FrameError::Io(std::io::ErrorKind::UnexpectedEof.into());
     loop {
-        if !is_whole(from.buffer()) {
-            // The next read may block, so gathered rows are written now.
-            writer.take_gathered();
-        }
         let (request, bytes) = RequestFrame::read_sized(&mut from)?.ok_or_else(gone)?;
         let wait = allowance.take(Instant::now(), bytes);
         if !wait.is_zero() {

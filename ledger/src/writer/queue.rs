@@ -59,14 +59,14 @@ pub(crate) struct Batch {
     pub(crate) why: Option<Code>,
 }
 
-/// How long rows that are not awaited are gathered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gather {
-    /// At most this long. While such rows arrive, the thread checks for them by itself, since
-    /// waking it costs the caller more than adding a row.
-    For(Duration),
-    /// Until [`Queue::take_gathered`], or until something else makes the thread take all rows.
-    UntilTold,
+/// When rows that are not awaited are taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gather {
+    /// The longest time that a row waits. While such rows arrive, the thread checks for them by
+    /// itself, since waking it costs the caller more than adding a row.
+    pub(crate) time: Duration,
+    /// How many rows are taken without waiting for more.
+    pub(crate) rows: usize,
 }
 
 #[derive(Default)]
@@ -202,14 +202,15 @@ impl Queue {
         };
         // A counted refusal needs a wake-up like a row, since its window must end.
         let was_idle = state.oldest.is_none() && !state.urgent;
-        let has_to_be_woken = matches!(self.gather, Gather::For(_)) && state.next_look.is_none();
+        let (was_urgent, must_be_woken) = (state.urgent, state.next_look.is_none());
         if let Some(row) = kept {
             state.batch.rows.push(row);
             state.bytes = state.bytes.saturating_add(weight);
         }
         state.oldest.get_or_insert(now);
-        state.urgent |= urgent || state.bytes > self.limit / 2;
-        let notify = was_idle && has_to_be_woken || state.urgent;
+        let is_full = state.bytes > self.limit / 2 || state.batch.rows.len() >= self.gather.rows;
+        state.urgent |= urgent || is_full;
+        let notify = was_idle && must_be_woken || state.urgent && !was_urgent;
         drop(state);
         if notify {
             self.changed.notify_one();
@@ -259,16 +260,6 @@ impl Queue {
             reply.send(Err(Error::silent()));
         }
         waiting.into_iter().for_each(Waker::wake);
-    }
-
-    /// Makes the thread take the rows that were gathered until now.
-    pub(crate) fn take_gathered(&self) {
-        let mut state = self.state();
-        if state.oldest.is_some() && !state.urgent {
-            state.urgent = true;
-            drop(state);
-            self.changed.notify_one();
-        }
     }
 
     pub(crate) fn flush(&self) -> Pending {
@@ -333,10 +324,9 @@ impl Queue {
         let mut state = self.state();
         loop {
             let now = Instant::now();
-            let due = match (self.gather, state.oldest) {
-                (Gather::For(time), Some(oldest)) => Some(state.next_look.unwrap_or(oldest + time)),
-                _ => None,
-            };
+            let due = state
+                .oldest
+                .map(|oldest| state.next_look.unwrap_or(oldest + self.gather.time));
             if state.urgent
                 || state.batch.closing
                 || due.is_some_and(|due| due <= now)
@@ -362,12 +352,8 @@ impl Queue {
         };
         let mut batch = std::mem::replace(&mut state.batch, next);
         let counted = state.refusals.ended(Instant::now(), closing);
-        state.next_look = match self.gather {
-            Gather::For(time) if batch.rows.iter().any(|row| row.reply.is_none()) => {
-                Some(Instant::now() + time)
-            }
-            _ => None,
-        };
+        let gathered = batch.rows.iter().any(|row| row.reply.is_none());
+        state.next_look = gathered.then(|| Instant::now() + self.gather.time);
         batch
             .rows
             .extend(counted.into_iter().map(QueuedRow::queued));

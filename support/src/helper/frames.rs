@@ -91,13 +91,6 @@ pub fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
     Ok(Some((kind, length)))
 }
 
-/// Whether a buffer starts with a complete frame, so that reading the frame does not wait. A
-/// message of [`send`] has two frames: this function does not tell whether both are complete.
-pub fn is_whole(mut buffer: &[u8]) -> bool {
-    let head = head(&mut buffer);
-    matches!(head, Ok(Some((_, length))) if length <= buffer.len())
-}
-
 /// The unread rest of a body.
 #[derive(Debug)]
 pub struct Body<'a, R>(io::Take<&'a mut R>);

@@ -9,31 +9,40 @@ fn queued() -> Entry {
     Entry::new(Event::Closed(Closed { why: None }))
 }
 
+/// Takes up to 1,000 rows after this time.
+fn after(milliseconds: u64) -> Gather {
+    Gather {
+        time: Duration::from_millis(milliseconds),
+        rows: 1000,
+    }
+}
+
 #[test]
-fn what_is_gathered_until_told_is_taken_then() {
-    let queue = Queue::new(1 << 20, Gather::UntilTold);
+fn so_many_rows_are_taken_without_waiting_for_more() {
+    let gather = Gather {
+        time: Duration::from_secs(3600),
+        rows: 3,
+    };
+    let queue = Queue::new(1 << 20, gather);
     let (sender, taken) = channel();
     let own = queue.clone();
     let thread = std::thread::spawn(move || {
         let batch = own.take(Instant::now() + Duration::from_secs(3600));
         sender.send(batch.rows.len())
     });
-    // The queue is empty, so this has no effect.
-    queue.take_gathered();
-    for _ in 0..3 {
+    for _ in 0..2 {
         queue.append(queued(), Durability::Queued).wait().unwrap();
     }
     let waited = taken.recv_timeout(Duration::from_millis(100));
     assert!(waited.is_err(), "{waited:?}");
-    queue.take_gathered();
-    assert_eq!(taken.recv().unwrap(), 3);
+    queue.append(queued(), Durability::Queued).wait().unwrap();
+    assert_eq!(taken.recv_timeout(Duration::from_secs(60)), Ok(3));
     thread.join().unwrap().unwrap();
 }
 
 #[test]
 fn a_row_is_taken_in_time_while_others_come_and_when_none_came_for_long() {
-    const GATHER: Duration = Duration::from_millis(50);
-    let queue = Queue::new(1 << 20, Gather::For(GATHER));
+    let queue = Queue::new(1 << 20, after(50));
     let (sender, taken) = channel();
     let own = queue.clone();
     let thread = std::thread::spawn(move || {
@@ -65,7 +74,7 @@ fn a_row_is_taken_in_time_while_others_come_and_when_none_came_for_long() {
 
 #[test]
 fn who_gives_up_wakes_the_thread_that_counts() {
-    let queue = Queue::new(1, Gather::For(Duration::from_millis(1)));
+    let queue = Queue::new(1, after(1));
     let _first = queue.append(queued(), Durability::Queued);
     let waits = queue.append(queued(), Durability::Queued);
     // The thread empties the queue and sleeps again before the caller continues.
