@@ -30,7 +30,8 @@ const MAX_GRANT_BYTES: usize = 64 * 1024;
 /// The maximum size of a key file, in bytes.
 pub(in crate::trust) const MAX_KEY_BYTES: usize = 16 * 1024;
 
-/// The name of a tombstone's file: this prefix, the publisher's name, and a suffix.
+/// The name of a tombstone's file, which has the revocations of a removed publisher: this prefix,
+/// the publisher's name, and a suffix.
 const TOMBSTONE_PREFIX: &str = ".revoked-";
 const TOMBSTONE_SUFFIX: &str = ".toml";
 /// The maximum size of a tombstone, in bytes. It has room for dozens of the longest lists.
@@ -86,8 +87,8 @@ impl Publishers {
         id::check(name).is_ok() && self.0.join(name).symlink_metadata().is_ok()
     }
 
-    /// Returns the names of at most `max` publishers. No document is read or verified, so use them
-    /// for completion only.
+    /// Returns the names of at most `max` publishers. No document is read or verified, so use the
+    /// names for completion only.
     pub(crate) fn names(&self, max: usize) -> Result<Vec<String>> {
         if TrustFolder::open(&self.0)?.is_none() {
             return Ok(Vec::new());
@@ -361,7 +362,7 @@ impl Tombstone {
         })
     }
 
-    /// Adds the keys and revocations that the publisher had when it was removed.
+    /// Adds the keys and revocations that the publisher has when it is removed.
     pub(super) fn keep(
         &mut self,
         keys: impl IntoIterator<Item = KeyId>,
