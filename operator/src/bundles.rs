@@ -41,7 +41,7 @@ pub struct BundleSource {
     /// A directory under work, used in addition to the named bundles, or instead of the installed
     /// bundles.
     pub dev: Option<PathBuf>,
-    /// The source of trust.
+    /// Which publishers are trusted.
     pub trust: Trust,
     /// The store of installed bundles, used if no bundle is named.
     pub store: StoreLocation,
@@ -279,8 +279,8 @@ pub(crate) fn declares(content: &Content, such: impl Fn(&CapabilitySet) -> bool)
 pub(crate) struct ReservedIds {
     /// By id: a text that names the bundle and its publisher.
     ids: BTreeMap<String, String>,
-    /// The prefixes, with the publisher's name. A publisher of all ids (`*` or a bare key) reserves
-    /// only the ids of its bundles.
+    /// The prefixes, with the publisher's name. A publisher of all ids (with the prefix `*`, or a
+    /// key of `--trust-key`) reserves only the ids of its bundles.
     prefixes: Vec<(Prefix, String)>,
 }
 

@@ -52,7 +52,7 @@ impl ConfigFile {
         })
     }
 
-    /// Reads the user's own file, if it exists.
+    /// Reads the configuration file in the user's configuration directory, if it exists.
     pub fn of_user(environment: &Environment) -> Result<Option<Self>> {
         match default_config(environment).filter(|path| !is_missing(path)) {
             Some(path) => Self::read(&path).map(Some),
@@ -184,7 +184,7 @@ pub fn default_config(environment: &Environment) -> Option<PathBuf> {
 }
 
 /// Whether no file has this path. A dangling link or an unreadable directory does not count as
-/// missing, since the file may contain a denial.
+/// missing, since a file that can't be read may contain a denial.
 pub fn is_missing(path: &Path) -> bool {
     let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     if !path.symlink_metadata().is_err_and(|error| absent(&error)) {

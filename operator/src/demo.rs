@@ -189,7 +189,7 @@ const EXAMPLE_KEY: &str = include_str!("../demo/example.pub.pem");
 /// The name and the archive of each bundle.
 type Archives = Vec<(&'static str, Vec<u8>)>;
 
-/// Signs the embedded bundles with a new key, valid from `now` on. Also returns the key that
+/// Signs the embedded bundles, valid from `now` on, with a new key. Also returns the key that
 /// verifies them, as PEM, and the time until which they are valid. The private key is dropped.
 fn sign(now: SystemTime) -> Result<(Archives, String, Timestamp)> {
     let seconds = unix_seconds(now);

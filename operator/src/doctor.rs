@@ -352,7 +352,7 @@ fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
         ))
         .hint("take the right to write from group and others: chmod go-w, the directory too");
     }
-    // A trust store never accepts the key of the example bundles, so a configuration that names
+    // No `[[publisher]]` may have the key of the example bundles, so a configuration that names
     // this key fails here.
     let store = ConfigFile::read(&path).and_then(|file| file.trust_store());
     let check = store.map(|store| match store.warnings().first() {

@@ -34,8 +34,8 @@ pub struct Environment {
 }
 
 impl Default for Environment {
-    /// No directories and no variables. An operation that needs one returns an error
-    /// that names it.
+    /// No directories and no variables. An operation that needs a directory or a variable returns
+    /// an error that names it.
     fn default() -> Self {
         Self {
             config_directory: None,
@@ -128,8 +128,8 @@ pub fn unix_seconds(at: SystemTime) -> i64 {
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Receives warnings, notes and progress. The command writes them to standard error;
-/// an application may log them, or drop them with [`Silent`].
+/// Receives warnings, notes and progress. The command writes them to standard error; an application
+/// may log them, or drop them with [`Silent`].
 ///
 /// ```
 /// use toolward_operator::{Progress, Report, Silent};

@@ -52,7 +52,8 @@ pub struct Error {
     pub cause: Option<String>,
     /// Further fields of the JSON form, such as the place of a refusal.
     pub details: Map<String, Value>,
-    /// The problems with their positions, if there are several or one has a position.
+    /// The problems with their positions, if there are several problems or one of them has a
+    /// position.
     pub diagnostics: Vec<Diagnostic>,
     /// The error of the layer below.
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,

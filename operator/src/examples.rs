@@ -89,8 +89,8 @@ impl ExampleCase {
             .pinned_driver(self.driver.as_str())
     }
 
-    /// Compares the reply with the example. Without an expected output, only the host's
-    /// schema check applies.
+    /// Compares the reply with the example. Without an expected output, only the host's schema
+    /// check applies.
     pub fn outcome(&self, reply: &Reply) -> ExampleOutcome {
         if let Some(reason) = &self.unfit {
             return ExampleOutcome::Skipped(reason.clone());

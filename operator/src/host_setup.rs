@@ -130,8 +130,8 @@ impl ConfiguredSetup<'_> {
         Ok(contents.into_iter().fold(builder, HostBuilder::bundle))
     }
 
-    /// The access that this process keeps when it confines itself: the grants of the
-    /// drivers of `host`, and the files behind them.
+    /// The access that this process keeps when it confines itself: the grants of the drivers of
+    /// `host`, and the files behind them.
     pub fn kept(&self, host: &Host, granted: &Granted) -> Result<Confinement> {
         let needs = host.requirements();
         let mut confinement = needs.confinement();
@@ -226,8 +226,8 @@ pub(crate) fn open_buckets(state: &Path) -> Result<Store> {
     Store::open(buckets(state)).map_err(|error| Error::of(Kind::Failed, error))
 }
 
-/// The file of the buckets, in a separate folder, since SQLite creates and
-/// removes files next to it.
+/// The file of the buckets, in a separate folder, since SQLite creates and removes files next to
+/// it.
 pub fn buckets(state: &Path) -> PathBuf {
     folder_of_buckets(state).join("buckets.sqlite")
 }

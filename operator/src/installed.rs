@@ -198,9 +198,9 @@ impl StoreLocation {
         Ok((id, files))
     }
 
-    /// Forgets the hosts that a person allowed for downloads from these sources, if no bundle from
-    /// there is installed, or held until a person accepts it. If that fails, the hosts stay stored.
-    /// They count only for bundles that are installed from these sources again.
+    /// Forgets the hosts that a person allowed for downloads from these sources, unless a bundle
+    /// from there is still installed or held (waits for a person's acceptance). If that fails, the
+    /// hosts stay stored. They count only for bundles that are installed from these sources again.
     fn forget_hosts(&self, left: &[String], store: &Store, environment: &Environment) {
         let forget = |source: &String| {
             let kept = DownloadHosts::in_folder(&self.record_folder(environment)?);

@@ -24,8 +24,8 @@ type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
 /// * It needs a tokio runtime with timer and I/O. [`LiveHost::start`] fails outside of one. If that
 ///   runtime shuts down before the `LiveHost` is dropped, everything is withdrawn as soon as a
 ///   running scan for changes has ended.
-/// * Components are compiled in this process, without a deadline, unless `finish` gives
-///   the builder a [`Broker`](toolward_host::Broker).
+/// * Components are compiled in this process, without a deadline, unless `finish` gives the builder
+///   a [`Broker`](toolward_host::Broker).
 /// * The process is not confined: code that escapes the sandbox has the rights of the process. See
 ///   [`toolward_host::confine`].
 /// * All bundles are verified again every five minutes. If that fails for six minutes, nothing is
@@ -55,8 +55,8 @@ impl fmt::Debug for LiveHost {
 }
 
 impl LiveHost {
-    /// Loads the current bundles and follows changes. `finish` adds the application's
-    /// approver, limits or broker to each host. Blocks while it reads files.
+    /// Loads the current bundles and follows changes. `finish` adds the application's approver,
+    /// limits or broker to each host. Blocks while it reads files.
     ///
     /// ```no_run
     /// use toolward_operator::{LiveHost, Operator};
@@ -73,9 +73,8 @@ impl LiveHost {
     /// ```
     ///
     /// # Errors
-    /// `bundle-missing` if no bundle is installed or named; `runtime-unavailable`
-    /// outside of a tokio runtime; otherwise if the configuration, the store or a named
-    /// bundle can't be used.
+    /// `bundle-missing` if no bundle is installed or named; `runtime-unavailable` outside of a
+    /// tokio runtime; otherwise if the configuration, the store or a named bundle can't be used.
     pub fn start(
         operator: Operator,
         finish: impl Fn(HostBuilder) -> HostBuilder + Send + Sync + 'static,

@@ -1,8 +1,7 @@
 //! Fetches bundles and documents: from files, `https` and registries.
 //!
-//! Fetching blocks the calling thread. Inside a tokio runtime it fails with
-//! `runtime-unavailable`: call it on a separate thread, see
-//! [`runtime`](crate::runtime()).
+//! Fetching blocks the calling thread. Inside a tokio runtime it fails with `runtime-unavailable`:
+//! call it on a separate thread, see [`runtime`](crate::runtime()).
 
 mod asking;
 
@@ -192,8 +191,8 @@ impl Fetcher {
     /// manifest) is verified and its id compared before anything else is downloaded.
     ///
     /// # Errors
-    /// If it can't be fetched or is refused; `runtime-unavailable` for a remote source
-    /// inside a tokio runtime.
+    /// If it can't be fetched or is refused; `runtime-unavailable` for a remote source inside a
+    /// tokio runtime.
     pub fn bundle(
         &self,
         source: &Source,

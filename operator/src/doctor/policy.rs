@@ -64,8 +64,9 @@ pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> 
     checks
 }
 
-/// Returns the rules without effect on the installed bundles. Returns nothing if no bundle is
-/// installed or if any bundle is not loaded, since other checks report that.
+/// Returns warnings about each `[[grant]]` and `[[context]]` without effect on the installed
+/// bundles. Returns nothing if no bundle is installed or if any bundle is not loaded, since other
+/// checks report that.
 pub fn unused_rules(
     source: &BundleSource,
     files: &PolicyFiles,
@@ -87,7 +88,7 @@ pub fn unused_rules(
     grants.chain(contexts).collect()
 }
 
-/// Describes the rules of a policy without effect on the installed bundles.
+/// Describes the rules of a policy that have no effect on the installed bundles.
 pub fn unused_rule_warnings(
     source: &BundleSource,
     files: &PolicyFiles,

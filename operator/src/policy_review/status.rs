@@ -33,7 +33,7 @@ pub struct ToolCandidates {
     /// The drivers that are not rejected, best first. The policy may still block a call through
     /// them.
     pub candidates: Vec<DriverCandidate>,
-    /// The rejected drivers, by id.
+    /// The rejected drivers. Drivers that are granted a secret without a value come first.
     pub rejected: Vec<RejectedDriver>,
 }
 
@@ -269,7 +269,7 @@ pub struct ToolRow {
     pub state: &'static str,
     /// Why a person is asked, or why the driver does not serve the tool.
     pub reasons: Vec<String>,
-    /// The declared hosts and workspaces that it is served without, because of a rule with
+    /// The declared hosts and workspaces that the tool does not get, because of a rule with
     /// `partial`.
     pub without: Vec<String>,
 }
@@ -371,7 +371,7 @@ pub struct ToolStatus {
     pub reasons: Vec<String>,
     /// The capabilities that the sandbox grants it; empty if it is blocked.
     pub grants: Vec<String>,
-    /// The declared hosts and workspaces that it is served without, because of a rule with
+    /// The declared hosts and workspaces that the tool does not get, because of a rule with
     /// `partial`.
     pub without: Vec<String>,
     /// The driver that serves it, otherwise the first blocked driver; `None` if no driver may serve

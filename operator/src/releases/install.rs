@@ -77,8 +77,7 @@ impl Installer<'_> {
         &*self.context.environment.report
     }
 
-    /// Installs the bundle from a source. If `expected` is given, the bundle must have
-    /// that id.
+    /// Installs the bundle from a source. If `expected` is given, the bundle must have that id.
     ///
     /// # Errors
     /// If it can't be fetched or is refused; `source-moves` if the bundle is installed from another

@@ -176,7 +176,7 @@ impl TrustChanges<'_> {
                     .to_string(),
             },
         };
-        // `acme.` means the same as `acme`: the ids below `acme`.
+        // `acme.` means the same as `acme`: the id `acme` and the ids below it.
         let prefixes = request.prefixes.iter();
         let prefixes = prefixes.map(|prefix| prefix.strip_suffix('.').unwrap_or(prefix).to_owned());
         let requested: Vec<String> = prefixes.collect();
