@@ -1,7 +1,7 @@
 //! The folder of the publishers next to the configuration. Each publisher has a folder in it with
 //! the operator's settings, and with either its document and revocations or a bare key. Unless the
-//! operator forgets them, the revocations of a removed publisher stay in effect, so that removing
-//! and adding a publisher does not undo them.
+//! operator forgets them, the revocations of a removed publisher stay in effect (in a tombstone),
+//! so that removing and adding a publisher does not undo them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -30,8 +30,7 @@ const MAX_GRANT_BYTES: usize = 64 * 1024;
 /// The maximum size of a key file, in bytes.
 pub(in crate::trust) const MAX_KEY_BYTES: usize = 16 * 1024;
 
-/// The name of a tombstone's file, which has the revocations of a removed publisher: this prefix,
-/// the publisher's name, and a suffix.
+/// The name of a tombstone's file: this prefix, the publisher's name, and a suffix.
 const TOMBSTONE_PREFIX: &str = ".revoked-";
 const TOMBSTONE_SUFFIX: &str = ".toml";
 /// The maximum size of a tombstone, in bytes. It has room for dozens of the longest lists.
