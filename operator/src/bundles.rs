@@ -1,4 +1,5 @@
-//! The sources of tools: named bundles, a directory under work, or the installed bundles.
+//! The sources of tools: named bundles, a directory under work, or the installed bundles. A
+//! directory under work is an unsigned bundle that its author still changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -37,10 +38,10 @@ use crate::{Code, Environment, Error, Kind, Result, content_error};
 pub struct BundleSource {
     /// Signed bundles, each a directory or an archive.
     pub named: Vec<PathBuf>,
-    /// An unsigned directory under work. It is used in addition to the named bundles, or instead of
-    /// the installed bundles.
+    /// A directory under work, used in addition to the named bundles, or instead of the installed
+    /// bundles.
     pub dev: Option<PathBuf>,
-    /// The source of trust.
+    /// Which publishers are trusted.
     pub trust: Trust,
     /// The store of installed bundles, used if no bundle is named.
     pub store: StoreLocation,
@@ -70,12 +71,12 @@ impl BundleSource {
         }
     }
 
-    /// Reads and verifies the bundles. An installed bundle that is refused is left out
-    /// with a warning.
+    /// Reads and verifies the bundles. Leaves out an installed bundle that is refused, with a
+    /// warning.
     ///
     /// # Errors
     /// If no bundles are found, or a named bundle is refused; `dev-clash` if the directory under
-    /// work has an id of a named bundle, or an id inside a prefix of its publisher.
+    /// work has an id of a named bundle, or an id inside a prefix of a named bundle's publisher.
     pub fn contents(&self, environment: &Environment) -> Result<Vec<Content>> {
         match self.kind() {
             SourceKind::Dev(directory) => Ok(vec![self.dev(directory, environment)?]),
@@ -184,8 +185,8 @@ impl BundleSource {
 pub type RefusedTool = (String, InstalledBundle, Error);
 
 impl Trust {
-    /// Opens, verifies and reads a bundle. The installed bundles that verify are its action
-    /// libraries.
+    /// Opens, verifies and reads a bundle. If the bundle refers to actions of other bundles, they
+    /// are taken from the installed bundles that verify.
     pub fn content(
         &self,
         path: &Path,
@@ -202,15 +203,15 @@ impl Trust {
     }
 }
 
-/// Whether an author works in this directory. A packed bundle is not under work, whatever other
-/// files it has: its signatures are checked.
+/// Whether this is a directory under work. A packed bundle is not, even if it also has a
+/// `bundle.toml`: its signatures are checked.
 pub fn is_under_work(directory: &Path) -> bool {
     let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
     directory.join(BUNDLE_TOML).is_file() && !has(manifest::ENVELOPE_FILE) && !has(manifest::FILE)
 }
 
-/// Reads a directory under work without signatures. The installed bundles that verify are its
-/// action libraries.
+/// Reads a directory under work, which has no signatures. If it refers to actions of other bundles,
+/// they are taken from the installed bundles that verify.
 pub fn under_work(
     directory: &Path,
     trust: &Trust,
@@ -227,7 +228,8 @@ pub fn under_work(
     }
 }
 
-/// Reads a directory that the user chose to run with [`under_work`], and notes that it is unsigned.
+/// Reads, with [`under_work`], a directory that the user chose to run. Reports a note that it is
+/// unsigned.
 pub fn dev_content(
     directory: &Path,
     trust: &Trust,
@@ -275,15 +277,15 @@ pub(crate) fn declares(content: &Content, such: impl Fn(&CapabilitySet) -> bool)
 /// withdrawn, since agents know them.
 #[derive(Debug, Default)]
 pub(crate) struct ReservedIds {
-    /// Bundle and publisher by id.
+    /// By id: a text that names the bundle and its publisher.
     ids: BTreeMap<String, String>,
-    /// The prefixes, with the publisher's name. A publisher of all ids (`*` or a bare key) reserves
-    /// only the ids of its bundles.
+    /// The prefixes, with the publisher's name. A publisher of all ids (with the prefix `*`, or a
+    /// key of `--trust-key`) reserves only the ids of its bundles.
     prefixes: Vec<(Prefix, String)>,
 }
 
 impl ReservedIds {
-    /// The ids of verified bundles, and of the publishers that signed them.
+    /// Reserves the ids of verified bundles, and the prefixes of publishers.
     pub(crate) fn of(verified: &[Content], publishers: &[Arc<Publisher>]) -> Self {
         let signed = verified.iter().filter(|content| !content.origin.is_dev());
         let ids = signed.flat_map(|content| {
@@ -305,7 +307,7 @@ impl ReservedIds {
         }
     }
 
-    /// Refuses a directory under work that uses one of these ids.
+    /// Refuses a directory under work that uses a reserved id.
     pub(crate) fn check(&self, own: &Content) -> Result<()> {
         for id in ids(own) {
             if let Some(bundle) = self.ids.get(id) {

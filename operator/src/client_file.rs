@@ -1,5 +1,6 @@
-//! Adds the entry of a server to an MCP client's configuration. A change that would alter other
-//! text is refused. The module knows no client: the caller names the file, the table and the entry.
+//! Adds the entry of a server to an MCP client's configuration. A change that would alter anything
+//! else in the file is refused. The module is not specific to a client: the caller names the file,
+//! the table and the entry.
 
 mod json;
 
@@ -18,7 +19,7 @@ pub enum ClientFileForm {
     Json,
     /// JSON with comments.
     JsonWithComments,
-    /// JSON with comments, and with a comma after the last member.
+    /// JSON with comments, in which the last member may have a comma after it.
     Jsonc,
     /// TOML.
     Toml,
@@ -44,7 +45,7 @@ impl ServerEntry<'_> {
     ///
     /// # Errors
     /// `entry-foreign` for an entry that may not be replaced; `client-file-invalid` for a text that
-    /// is not in the form, or to which the entry can't be added without another change.
+    /// is not valid in the form, or to which the entry can't be added without another change.
     pub fn put(&self, before: &str, own: impl Fn(&Digest) -> bool) -> Result<Option<String>> {
         let parsed = self.parsed(before)?;
         let there = self.found(&parsed)?;
@@ -66,7 +67,7 @@ impl ServerEntry<'_> {
             _ => json::put(self, before),
         };
         let after = after.ok_or_else(unusual)?;
-        // Reads the written text again: only the entry may differ.
+        // Parses the new text: only this entry may differ from the current text.
         let mut wanted = parsed.clone();
         let root = wanted.as_object_mut();
         let servers = root.map(|root| root.entry(self.table).or_insert_with(|| json!({})));
@@ -137,7 +138,7 @@ fn parse_toml(text: &str) -> Result<Value, String> {
     serde_json::to_value(table).map_err(|error| error.to_string())
 }
 
-/// Whether each number has a value in JSON.
+/// Whether every number is finite: JSON has no others.
 fn is_finite(value: &toml::Value) -> bool {
     match value {
         toml::Value::Float(number) => number.is_finite(),
@@ -165,8 +166,8 @@ fn block(entry: &ServerEntry<'_>) -> Option<String> {
     toml::to_string(&whole).ok()
 }
 
-/// Returns the lines of the entry's table: from its header, in the form that this library writes,
-/// to the last line with a key.
+/// Returns the lines of the entry's table: from its header, which must be written as
+/// `[TABLE.NAME]`, to the last line that is neither blank nor a comment.
 fn table_range(entry: &ServerEntry<'_>, text: &str, there: &Value) -> Option<Range<usize>> {
     let header = format!("[{}.{}]", entry.table, entry.name);
     let mut place: Option<Range<usize>> = None;
@@ -186,7 +187,8 @@ fn table_range(entry: &ServerEntry<'_>, text: &str, there: &Value) -> Option<Ran
         at = end;
     }
     let place = place?;
-    // Lines of a longer string may look like a header, so the lines must parse as this entry alone.
+    // A line of a multi-line string may look like the header, so the found lines must parse as
+    // exactly this entry.
     let alone = parse_toml(text.get(place.clone())?).ok()?;
     let found = alone.get(entry.table)?.get(entry.name)?;
     (found == there).then_some(place)

@@ -52,7 +52,7 @@ impl ConfigFile {
         })
     }
 
-    /// Reads the user's own file, if it exists.
+    /// Reads the configuration file in the user's configuration directory, if it exists.
     pub fn of_user(environment: &Environment) -> Result<Option<Self>> {
         match default_config(environment).filter(|path| !is_missing(path)) {
             Some(path) => Self::read(&path).map(Some),
@@ -65,7 +65,7 @@ impl ConfigFile {
         self.with_keys(TrustStore::from_toml_with).0
     }
 
-    /// Returns the tables, except the policy, that a running server can't change.
+    /// Returns the tables outside the policy for which a running server accepts no change.
     pub fn beside_policy(&self) -> toml::Table {
         let mut table = self.text.parse::<toml::Table>().unwrap_or_default();
         let fixed = OTHER_TABLES.iter().filter(|(_, is_fixed)| *is_fixed);
@@ -106,8 +106,8 @@ impl ConfigFile {
         settings::system_calls(&self.text, &self.path)
     }
 
-    /// Reads `[clients]`: the clients on the standard streams that may ask their person for
-    /// approval.
+    /// Reads `[clients]`: the clients on standard input and output that may ask the person who uses
+    /// them for approval.
     pub fn approving_clients(&self) -> Result<Vec<String>> {
         settings::approving_clients(&self.text, &self.path)
     }
@@ -124,7 +124,7 @@ impl ConfigFile {
         registries::settings(&self.text, &self.path, &self.folder()?)
     }
 
-    /// Checks the tables besides policy, trust and `[confine]`.
+    /// Checks the tables `[clients]`, `[ledger]` and `[[registry]]`.
     pub fn check_settings(&self) -> Result<()> {
         self.approving_clients()?;
         self.ledger()?;
@@ -183,14 +183,14 @@ pub fn default_config(environment: &Environment) -> Option<PathBuf> {
     Some(directory.join(CONFIG_FILE))
 }
 
-/// Whether no file has this path. A dangling link or an unreadable directory does not
-/// count as missing, since a denial may be in it.
+/// Whether no file has this path. A dangling link or an unreadable directory does not count as
+/// missing, since a file that can't be read may contain a denial.
 pub fn is_missing(path: &Path) -> bool {
     let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     if !path.symlink_metadata().is_err_and(|error| absent(&error)) {
         return false;
     }
-    // The closest ancestor that has an entry must exist, too.
+    // The closest ancestor that exists must be a directory, and not a dangling link.
     let above = path.ancestors().skip(1);
     let mut entries = above.filter(|above| above.symlink_metadata().is_ok());
     entries.next().is_none_or(Path::is_dir)

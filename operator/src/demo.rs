@@ -1,6 +1,6 @@
 //! A demonstration for a user who has installed nothing yet: a publisher with a new key, two
-//! bundles signed with it, and everything that serves them. All of it is in one directory that can
-//! be removed.
+//! bundles signed with it, and the configuration to serve them. All of it is in one directory,
+//! which `remove` removes.
 //!
 //! The key is made in memory, signs, and is dropped. Nothing is written outside of the directory:
 //! the user's own configuration, store and ledger stay unchanged.
@@ -110,7 +110,7 @@ impl Demo {
             network: Network::default().fetcher(&operator.source.trust, environment)?,
             store,
             context,
-            // A thread would keep the process from confining itself.
+            // A thread that compiles would prevent the process from confining itself.
             compiler: None,
             rows: None,
         };
@@ -189,7 +189,7 @@ const EXAMPLE_KEY: &str = include_str!("../demo/example.pub.pem");
 /// The name and the archive of each bundle.
 type Archives = Vec<(&'static str, Vec<u8>)>;
 
-/// Signs the embedded bundles with a new key, valid from `now` on. Also returns the key that
+/// Signs the embedded bundles, valid from `now` on, with a new key. Also returns the key that
 /// verifies them, as PEM, and the time until which they are valid. The private key is dropped.
 fn sign(now: SystemTime) -> Result<(Archives, String, Timestamp)> {
     let seconds = unix_seconds(now);
@@ -216,7 +216,7 @@ fn sign_one(
     PUBLISHER.clone_into(&mut manifest.publisher);
     manifest.created = created;
     manifest.expires = Some(expires);
-    // The statement in the repository is about the repository's manifest.
+    // The provenance statement in the repository is about the repository's manifest.
     manifest.provenance = false;
     let manifest = manifest.to_bytes()?;
     let mut envelope = Envelope::new(MANIFEST_TYPE, manifest.clone());
@@ -232,11 +232,11 @@ fn sign_one(
     })
 }
 
-/// Largest file of a client that is searched, in bytes.
+/// The largest configuration file of an MCP client that is searched, in bytes.
 const MAX_CLIENT_FILE_BYTES: usize = 8 << 20;
 
-/// Returns the clients' files that name the demo's directory, and so still have its entry. Files
-/// that are missing, too large or unreadable are left out.
+/// Returns the MCP clients' files that name the demo's directory: they still have an entry for the
+/// demo. Files that are missing, too large or unreadable are left out.
 pub fn mentioning<'f>(
     directory: &Path,
     files: impl IntoIterator<Item = &'f PathBuf>,

@@ -143,7 +143,8 @@ pub fn machine(trust: &Trust, config: Option<&Path>, environment: &Environment) 
 const MAX_CHANGES: usize = 10;
 
 /// Returns one note for each of the newest lasting changes, or one error if they can't be read;
-/// none without a state directory. Here a person can see the changes that another person confirmed.
+/// none without a state directory. A lasting change is a change of a file that a person confirmed;
+/// the note shows it to other people.
 pub fn lasting_changes(environment: &Environment) -> Vec<Check> {
     let Ok(changes) = LastingChanges::of(environment) else {
         return Vec::new();
@@ -158,8 +159,8 @@ pub fn lasting_changes(environment: &Environment) -> Vec<Check> {
     }
 }
 
-/// Checks whether calls are recorded, and whether the ledger can be read. `ledger verify` checks
-/// its contents.
+/// Checks whether calls are recorded, and whether the ledger (the record of calls) can be opened.
+/// Only `ledger verify` checks its contents.
 fn ledger(trust: &Trust, environment: &Environment) -> Check {
     let check = || {
         let settings = trust.ledger(environment)?;
@@ -262,8 +263,8 @@ fn confinement() -> Check {
     }
 }
 
-/// Checks which list of system calls applies to a process that runs drivers, and that the list is
-/// enforced.
+/// Checks which list of system calls applies to a process that runs drivers, and tries it with one
+/// system call.
 fn system_calls(trust: &Trust, environment: &Environment) -> Check {
     let calls = match trust.system_calls(environment) {
         Ok(calls) => calls,
@@ -275,7 +276,7 @@ fn system_calls(trust: &Trust, environment: &Environment) -> Check {
         )
         .hint("a kernel with CONFIG_SECCOMP_FILTER, on x86-64, arm64 or 64-bit RISC-V");
     }
-    // A harmless system call that is in neither list.
+    // A harmless system call that is in neither list: only the allow-list refuses it.
     let confinement = Confinement::builder().system_calls(calls);
     let refused = is_refused(confinement, || rustix::process::getsid(None).is_err());
     match (calls, refused) {
@@ -351,7 +352,8 @@ fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
         ))
         .hint("take the right to write from group and others: chmod go-w, the directory too");
     }
-    // A trust store never accepts the example key, so a configuration that names it fails here.
+    // No `[[publisher]]` may have the key of the example bundles, so a configuration that names
+    // this key fails here.
     let store = ConfigFile::read(&path).and_then(|file| file.trust_store());
     let check = store.map(|store| match store.warnings().first() {
         Some(warning) => Check::warning(warning.as_str()),
@@ -363,7 +365,7 @@ fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
     Check::of(check)
 }
 
-/// Checks that the publishers of `toolward trust` can be read.
+/// Checks that the publishers that `toolward trust` recorded can be read.
 fn publishers(trust: &Trust, environment: &Environment) -> Check {
     let check = trust.trusted(environment).map(|trusted| {
         let mut known = format!("{} trusted by their documents", trusted.known.len());

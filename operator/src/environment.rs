@@ -24,7 +24,8 @@ pub struct Environment {
     /// The tools with which drivers are built, if `TOOLWARD_TOOLCHAIN` names a directory. Otherwise
     /// they are in the data directory.
     pub toolchain_directory: Option<PathBuf>,
-    /// The system's certificates, if `SSL_CERT_FILE` or `SSL_CERT_DIR` is set.
+    /// The files and directories in `SSL_CERT_FILE` and `SSL_CERT_DIR` that exist: the system's
+    /// certificates.
     pub certificates: Vec<PathBuf>,
     /// Looks up an environment variable, such as one that the operator's policy names.
     pub variable: fn(&str) -> Option<String>,
@@ -33,8 +34,8 @@ pub struct Environment {
 }
 
 impl Default for Environment {
-    /// No directories and no variables. An operation that needs one returns an error
-    /// that names it.
+    /// No directories and no variables. An operation that needs a directory or a variable returns
+    /// an error that names it.
     fn default() -> Self {
         Self {
             config_directory: None,
@@ -127,8 +128,8 @@ pub fn unix_seconds(at: SystemTime) -> i64 {
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Receives warnings, notes and progress. The command writes them to standard error;
-/// an application may log them, or drop them with [`Silent`].
+/// Receives warnings, notes and progress. The command writes them to standard error; an application
+/// may log them, or drop them with [`Silent`].
 ///
 /// ```
 /// use toolward_operator::{Progress, Report, Silent};
@@ -158,11 +159,12 @@ pub trait Report: Debug + Send + Sync {
     /// A note. May contain untrusted text.
     fn note(&self, message: &str);
 
-    /// Starts an operation that may take long, such as `verifying`. It ends when the
-    /// value is dropped.
+    /// Reports that an operation starts that may take long, such as `verifying`. The operation ends
+    /// when the returned value is dropped.
     fn begin(&self, what: &str) -> Box<dyn Progress>;
 
-    /// Warns about a failure and its consequence `what`: what it prevents or leaves unknown.
+    /// Warns about a failure. `what` is its consequence: what the failure prevents or leaves
+    /// unknown.
     fn warning_of(&self, what: &str, failure: &Error) {
         self.warning(&format!("{what}: {} ({})", failure.message, failure.code));
     }
@@ -204,7 +206,7 @@ impl JointProgress {
         Self { each, whole }
     }
 
-    /// Sets the progress of one thread. Its total counts once it has started.
+    /// Sets the progress of one thread. The thread's total counts from its first report on.
     pub(crate) fn set(&self, number: usize, progress: VerifyProgress) {
         let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(one) = each.get_mut(number) {

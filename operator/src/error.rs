@@ -14,7 +14,7 @@ use toolward_support::report::{Coded, codes};
 /// so the worst of several failures is their maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A person or the policy denied it.
+    /// A person or the policy denied the operation.
     Denied,
     /// The request, or a file of the operator, is invalid.
     Usage,
@@ -24,7 +24,7 @@ pub enum Kind {
     Refused,
 }
 
-/// The field of the JSON form with lines that grant less than `lines`.
+/// The field of the JSON form for policy lines that grant less than [`Error::lines`].
 const NARROWER: &str = "narrower_lines";
 
 /// An error with a stable code and hints.
@@ -46,13 +46,14 @@ pub struct Error {
     pub message: String,
     /// The next steps, the likeliest first.
     pub hints: Vec<String>,
-    /// Lines for a file of the user, shown unchanged.
+    /// Lines to add to a file of the user, shown unchanged.
     pub lines: Option<String>,
     /// The cause, as JSON text.
     pub cause: Option<String>,
     /// Further fields of the JSON form, such as the place of a refusal.
     pub details: Map<String, Value>,
-    /// The problems with their positions, if there are several or one has a position.
+    /// The problems with their positions, if there are several problems or one of them has a
+    /// position.
     pub diagnostics: Vec<Diagnostic>,
     /// The error of the layer below.
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
@@ -128,9 +129,8 @@ impl Error {
         self
     }
 
-    /// Adds the lines that a policy file lacks, and the `narrower` lines, which grant less, if
-    /// there are any. If all lines are comments, they explain why no line helps, and their text
-    /// becomes a hint.
+    /// Adds `lines`, which a policy file lacks, and the `narrower` lines, which grant less. If all
+    /// of `lines` are comments, they explain why no line helps, and their text becomes a hint.
     #[must_use]
     pub fn lines_for(mut self, file: &Path, lines: String, narrower: Option<String>) -> Self {
         let file = file.display();
@@ -264,8 +264,8 @@ impl From<Refusal> for Error {
     }
 }
 
-/// Converts the error for an invalid bundle. A verified bundle is [refused](Kind::Refused). A
-/// directory under work [fails](Kind::Failed) its check.
+/// Converts the error for an invalid bundle. `kind` is [`Kind::Refused`] for a verified bundle, and
+/// [`Kind::Failed`] for a directory under work.
 ///
 /// ```
 /// use toolward_bundle::content::Content;
@@ -280,8 +280,8 @@ pub fn content_error(error: ContentError, kind: Kind) -> Error {
 }
 
 codes! {
-    /// The code of an [`Error`] of this crate. The book's page on the command's errors takes their
-    /// meanings from here.
+    /// The code of an [`Error`] of this crate. The book's page on the command's errors takes the
+    /// meanings of the codes from here.
     pub enum Code {
         NobodyTrusted = "nobody-trusted" ["2"],
             "no publisher is trusted: no `--trust-key`, no `toolward.toml`, nothing from `toolward trust add`";

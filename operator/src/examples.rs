@@ -89,8 +89,8 @@ impl ExampleCase {
             .pinned_driver(self.driver.as_str())
     }
 
-    /// Compares the reply with the example. Without an expected output, only the host's
-    /// schema check applies.
+    /// Compares the reply with the example. Without an expected output, only the host's schema
+    /// check applies.
     pub fn outcome(&self, reply: &Reply) -> ExampleOutcome {
         if let Some(reason) = &self.unfit {
             return ExampleOutcome::Skipped(reason.clone());
@@ -108,8 +108,8 @@ impl ExampleCase {
     }
 }
 
-/// Returns why a driver can't be tested with an example: it drops an input that is used, or a
-/// person would have to answer.
+/// Returns why a driver can't be tested with an example: the driver drops an input that the example
+/// uses, or a person would have to answer.
 fn unfit(
     example: &ToolExample,
     driver: &DriverEntry,
@@ -173,7 +173,7 @@ impl Sandbox {
     }
 
     /// Returns a builder of a host that grants the sandbox to its bundle and approves every call.
-    /// Files and buckets are temporary.
+    /// Files and buckets (the tools' key-value data) are temporary.
     ///
     /// # Errors
     /// If the buckets can't be created.

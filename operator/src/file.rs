@@ -1,5 +1,5 @@
 //! Small files of the user, files of this library, and the folders of trust. Reads are bounded, and
-//! writes are atomic. Only their user or root may change the folders of trust, since another writer
+//! writes are atomic. Only the user or root may change the folders of trust, since another writer
 //! could change whom the user trusts.
 
 use std::fs::File;
@@ -19,8 +19,8 @@ const PRIVATE_MODE: u32 = 0o600;
 /// How long to wait for another process's lock on a [`StateFile`].
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Reads a file of at most `limit` bytes. Refuses anything but a regular file, and does not block
-/// on other files.
+/// Reads a file of at most `limit` bytes. Refuses anything but a regular file, without blocking on
+/// it.
 pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>> {
     let file =
         toolward_support::files::open_regular(path).map_err(|error| unreadable(path, error))?;

@@ -58,7 +58,8 @@ impl Granted {
             granted.add(&file)?;
             settings::refuse_in_policy(&file.text, path)?;
         }
-        // Values of contexts are read once: later changes apply to the next process.
+        // The values of `[[context]]` are read once: later changes of them apply to the next
+        // process.
         let variable = environment.variable;
         let mut value = |source: &ContextSource| context_value(source, variable);
         granted.policy = granted.policy.with_contexts(&mut value);
@@ -97,10 +98,10 @@ impl Granted {
     }
 
     /// Adds the grants of `--grant` to a tool of these bundles: `network:HOST`, or
-    /// `workspace:/PATH=DIRECTORY`, relative to `folder`. It can't grant a secret, a tool, `*`, an
-    /// address or plain http, and it approves nothing. If the tool may change something, or if any
-    /// of these bundles may call tools, a person is asked regardless of the policy. A `[[deny]]`
-    /// takes precedence.
+    /// `workspace:/PATH=DIRECTORY` with DIRECTORY relative to `folder`. Such a grant can't be for a
+    /// secret, a tool, `*`, an address or plain http, and it approves no call. If the tool may
+    /// change something, or if any of these bundles may call tools, a person is asked regardless of
+    /// the policy. A `[[deny]]` takes precedence.
     ///
     /// # Errors
     /// `grant-refused` for any other grant; the codes of policies, for example for overlapping
@@ -192,8 +193,8 @@ fn call_grant(text: &str) -> Result<CallGrant> {
     }
 }
 
-/// Whether a host is an IP address in any form that parsers accept. It is one if its last label
-/// consists of digits or starts with `0x` (URL Standard, 3.5 "ends in a number").
+/// Whether a host is an IP address in any form that parsers accept. A name counts as an address if
+/// its last label consists of digits or starts with `0x` (URL Standard, 3.5 "ends in a number").
 fn is_address(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if !name.contains(':') && port.bytes().all(|b| b.is_ascii_digit()) => {
@@ -213,9 +214,9 @@ fn is_address(host: &str) -> bool {
         || last.starts_with("0x")
 }
 
-/// Returns the `[[grant]]` of one tool. If the tool may change something, or if tools may be called
-/// by tools, a person is asked before its calls. That holds even if another rule has `preapproved`,
-/// since its approval does not cover the grants of this call.
+/// Returns the `[[grant]]` of one tool. If the tool may change something, or if any tool may call
+/// tools, a person is asked before calls of this tool. That holds even if another rule has
+/// `preapproved`, since the approval of that rule does not cover the grants of this call.
 fn rule(tool: &Tool, publisher: &str, grants: &[CallGrant], calls_tools: bool) -> toml::Value {
     let all = grants
         .iter()

@@ -1,5 +1,5 @@
-//! Sets up a host: the operator's grants, and the secrets, key-value buckets and
-//! network behind them. The host has no approver.
+//! Sets up a host: the operator's grants, and the secrets, key-value buckets and network behind
+//! them. The host has no approver: the caller adds one.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -76,11 +76,11 @@ impl ConfiguredSetup<'_> {
         Ok(settings)
     }
 
-    /// Returns the state of the hosts of a process, with the installation's secret for ids that
-    /// callers give ([`Request::named`](toolward_host::Request::named)). Without a state directory,
-    /// the secret is random. A secret that can't be read is replaced by a random one, with a
-    /// warning to `tracing`. Denials are stored in the directory `denials`, if given, and outlive
-    /// this process.
+    /// Returns the state that the hosts of a process share. For calls whose ids callers give
+    /// ([`Request::named`](toolward_host::Request::named)), drivers get idempotency keys that
+    /// follow from the installation's secret. Without a state directory, the secret is random. If
+    /// the secret can't be read, a random one is used, with a warning to `tracing`. Denials are
+    /// stored in the directory `denials`, if given, and outlive this process.
     ///
     /// # Errors
     /// If `denials` can't be used.
@@ -130,8 +130,8 @@ impl ConfiguredSetup<'_> {
         Ok(contents.into_iter().fold(builder, HostBuilder::bundle))
     }
 
-    /// The access that this process keeps when it confines itself: the grants of the
-    /// drivers of `host`, and the files behind them.
+    /// The access that this process keeps when it confines itself: the grants of the drivers of
+    /// `host`, and the files behind them.
     pub fn kept(&self, host: &Host, granted: &Granted) -> Result<Confinement> {
         let needs = host.requirements();
         let mut confinement = needs.confinement();
@@ -139,7 +139,7 @@ impl ConfiguredSetup<'_> {
             for path in &self.environment.certificates {
                 confinement = confinement.read(path);
             }
-            // A rebuilt host reads it again.
+            // A rebuilt host reads this file again.
             if let Some(file) = granted.policy.tables().ca_file.as_deref() {
                 confinement = confinement.read(file);
             }
@@ -162,7 +162,8 @@ impl ConfiguredSetup<'_> {
         }
         let stored = secrets(&state);
         if needs.stores_secrets {
-            // Must be private: fails here rather than when a driver stores a secret.
+            // The folder must be private. If it is not, this fails now rather than when a driver
+            // stores a secret.
             Folder::make(&stored, Protection::Private)
                 .map_err(|error| Error::unwritable(&stored, error.problem))?;
             confinement = confinement.read_write(stored);
@@ -199,12 +200,12 @@ pub fn protect(
     Ok(trust.ledger(environment)?.protect(builder, environment))
 }
 
-/// Whether drivers read any of these secrets (publisher and slug) from the store. Other secrets are
-/// in a variable or a file of the operator.
+/// Whether drivers read any of these secrets (publisher and slug) from the directory of stored
+/// secrets. Other secrets are in a variable or a file of the operator.
 fn reads_stored(needed: &BTreeSet<(String, String)>, policy: &Policy) -> bool {
     needed.iter().any(|(publisher, slug)| {
         let is_needed = |one: &&Secret| one.publisher.as_str() == publisher && one.slug == *slug;
-        // A secret that the policy does not name is looked up in the store as well.
+        // A secret that the policy does not name is looked up there as well.
         let mut secrets = policy.tables().secrets.iter();
         secrets.find(is_needed).is_none_or(|secret| {
             !matches!(secret.source, SecretSource::Env(_) | SecretSource::File(_))
@@ -212,8 +213,8 @@ fn reads_stored(needed: &BTreeSet<(String, String)>, policy: &Policy) -> bool {
     })
 }
 
-/// Whether a bundle declares a capability that needs buckets, and the policy grants
-/// one. The grant may be for another bundle.
+/// Whether a bundle declares a capability that needs buckets, and the policy grants such a
+/// capability, even if to another bundle.
 pub fn opens_buckets(contents: &[Content], policy: &Policy) -> bool {
     let any = |set: &CapabilitySet| set.of_class(&Class::Database).next().is_some();
     let granted = |rule: &Rule| any(&rule.requires) || any(&rule.mutates);
@@ -225,8 +226,8 @@ pub(crate) fn open_buckets(state: &Path) -> Result<Store> {
     Store::open(buckets(state)).map_err(|error| Error::of(Kind::Failed, error))
 }
 
-/// The file of the buckets, in a separate folder, since SQLite creates and
-/// removes files next to it.
+/// The file of the buckets, in a separate folder, since SQLite creates and removes files next to
+/// it.
 pub fn buckets(state: &Path) -> PathBuf {
     folder_of_buckets(state).join("buckets.sqlite")
 }
@@ -235,7 +236,8 @@ fn folder_of_buckets(state: &Path) -> PathBuf {
     state.join("buckets")
 }
 
-/// Returns the sources of a policy's secrets, with the state directory of the environment.
+/// Returns the sources of a policy's secrets. Stored secrets are in the environment's state
+/// directory.
 pub fn sources(policy: &Policy, environment: &Environment) -> Sources {
     let sources = Sources::new(policy, "/".as_ref(), environment.variable);
     match &environment.state_directory {
@@ -244,7 +246,7 @@ pub fn sources(policy: &Policy, environment: &Environment) -> Sources {
     }
 }
 
-/// The directory of the tools' own secrets.
+/// The directory of the secrets that tools store.
 pub fn secrets(state: &Path) -> PathBuf {
     state.join("secrets")
 }
@@ -268,8 +270,8 @@ pub fn transport(policy: &Policy) -> Result<Option<Transport>> {
     Ok(Some(transport))
 }
 
-/// Returns the secret for drivers' idempotency keys of calls whose ids callers gave. It is in a
-/// separate folder of the state directory, and is made if it is missing.
+/// Returns the secret from which drivers' idempotency keys follow if callers give the ids of calls.
+/// The secret is in a separate folder of the state directory, and is made if it is missing.
 fn id_secret(state: &Path) -> Result<[u8; 32]> {
     let folder = state.join("ids");
     Folder::make(&folder, Protection::Private)

@@ -22,8 +22,8 @@ use loaded::{read_all, withheld_tools};
 
 pub use loaded::{LoadedBundles, hold_changed, libraries, reason, renew_surfaces};
 
-/// How long completion waits for a process that writes the store. Short, since a person waits at
-/// the shell.
+/// How long completion in a shell waits for a process that writes the store. Short, since a person
+/// waits for the completion.
 const NAMES_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The location of installed bundles.
@@ -45,8 +45,9 @@ const NAMES_TIMEOUT: Duration = Duration::from_millis(100);
 /// ```
 #[derive(Debug, Default, Clone)]
 pub struct StoreLocation(
-    /// The directory of the store and of the record of trust. By default they are in the user's
-    /// data and state directories.
+    /// The directory with the store and the record of trust (a database of what was installed and
+    /// decided). By default the store is in the user's data directory, and the record in the user's
+    /// state directory.
     pub Option<PathBuf>,
 );
 
@@ -108,8 +109,8 @@ impl StoreLocation {
         }
     }
 
-    /// [`StoreLocation::existing`] for display: warns if the latest changes can't be
-    /// read.
+    /// [`StoreLocation::existing`] for display: if the latest changes can't be read, warns instead
+    /// of failing.
     pub fn shown(&self, environment: &Environment) -> Result<Option<Store>> {
         let store = self.to_read(environment)?;
         if store.as_ref().is_some_and(Store::log_unread) {
@@ -122,9 +123,9 @@ impl StoreLocation {
         Ok(store)
     }
 
-    /// Returns the ids of installed tools, of bundles, or of both, for completion in a shell. They
-    /// are sorted, and empty if they can't be read. A stored id that the grammar of ids does not
-    /// allow is left out. Nothing is verified or written.
+    /// Returns the ids of installed tools, of bundles, or of both, for completion in a shell.
+    /// Returns none if they can't be read. A stored id that the grammar of ids does not allow is
+    /// left out. Nothing is verified or written.
     pub fn names(
         &self,
         (tools, bundles): (bool, bool),
@@ -163,7 +164,7 @@ impl StoreLocation {
 
     /// Removes the bundle with this id, or with this tool. Returns its id, and how many files of
     /// the store were deleted. On a full disk the bundle's file is deleted first, to make room for
-    /// the record.
+    /// recording the removal.
     pub fn remove(
         &self,
         name: &str,
@@ -197,9 +198,9 @@ impl StoreLocation {
         Ok((id, files))
     }
 
-    /// Forgets the download hosts of these sources if no installed or held bundle comes from them.
-    /// If that fails, the hosts stay stored. They count only for bundles that are installed from
-    /// these sources again.
+    /// Forgets the hosts that a person allowed for downloads from these sources, unless a bundle
+    /// from there is still installed or held (waits for a person's acceptance). If that fails, the
+    /// hosts stay stored. They count only for bundles that are installed from these sources again.
     fn forget_hosts(&self, left: &[String], store: &Store, environment: &Environment) {
         let forget = |source: &String| {
             let kept = DownloadHosts::in_folder(&self.record_folder(environment)?);

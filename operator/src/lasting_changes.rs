@@ -20,7 +20,7 @@ const FILE: &str = "changes.jsonl";
 /// How many changes are stored. The oldest are dropped first.
 const MAX_CHANGES: usize = 500;
 
-/// Largest file, in bytes. Paths have at most 4 KiB.
+/// Largest file, in bytes. All stored changes fit, since a path has at most 4 KiB.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 
 /// A lasting change.
@@ -147,10 +147,11 @@ impl LastingChanges {
     /// Returns the changes that no earlier call returned, for `serve` to show.
     ///
     /// # Errors
-    /// As [`LastingChanges::all`]. If the changes can't be marked as shown, they are returned
-    /// again.
+    /// As [`LastingChanges::all`]. If the changes can't be marked as shown, the next call returns
+    /// them again.
     pub fn unserved(&self) -> Result<Vec<LastingChange>> {
-        // Usually the file does not exist, and each server waits for this before its first answer.
+        // Fast, without a lock: usually the file does not exist, and each server waits for this
+        // call before its first answer.
         if self.file.path.symlink_metadata().is_err() {
             return Ok(Vec::new());
         }

@@ -28,7 +28,7 @@ const KEEPS: &[(&str, Keep)] = &[
 ];
 const WAITS: &[(&str, WaitFor)] = &[("started", WaitFor::Started), ("ended", WaitFor::Ended)];
 
-/// Which row of a call that changes something must be on the disk before the reply is sent.
+/// If a call changes something: which of its rows must be on the disk before the reply is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WaitFor {
     /// The row that is written before the call is dispatched.
@@ -38,7 +38,7 @@ pub enum WaitFor {
     Ended,
 }
 
-/// Returns the word for `keep`, as the configuration has it.
+/// Returns the configuration's word for a value of `keep`.
 pub fn keep_word(keep: Keep) -> &'static str {
     let word = KEEPS.iter().find(|(_, known)| *known == keep);
     word.map_or("all", |(word, _)| word)
@@ -70,9 +70,9 @@ pub struct LedgerSettings {
     pub payloads: PayloadLimits,
     /// Which row a reply waits for.
     pub wait_for: WaitFor,
-    /// The most bytes of the file of records.
+    /// The largest size of the file of records, in bytes.
     pub max_bytes: u64,
-    /// A file to which each checkpoint is appended.
+    /// A file to which each checkpoint (a signed digest of the ledger) is appended.
     pub checkpoints: Option<PathBuf>,
     /// The directory of the ledger; by default `ledger` in the user's state directory.
     pub directory: Option<PathBuf>,

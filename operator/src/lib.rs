@@ -46,6 +46,6 @@ pub use live_host::LiveHost;
 pub use operator::Operator;
 pub use runtime::{RUNTIME_THREAD, runtime, runtime_with};
 
-// Crates whose types occur in this crate's signatures, and that an application does not
-// use otherwise.
+// Crates whose types occur in this crate's signatures, and that an application does not use
+// otherwise.
 pub use {toolward_registry as registry, toolward_store as store};

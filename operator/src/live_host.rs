@@ -17,19 +17,19 @@ type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
 
 /// A host with the tools that an [`Operator`] currently serves.
 ///
-/// It switches to a new host within a second or two after a bundle is installed, removed, revoked
-/// or expires. Calls to tools that are gone end with `toolward:withdrawn`. It stops following when
-/// it is dropped.
+/// It switches to a new host within a second or two after a bundle is installed, removed or
+/// revoked, or expires. Calls to tools that are gone end with `toolward:withdrawn`. Once it is
+/// dropped, it no longer follows changes.
 ///
 /// * It needs a tokio runtime with timer and I/O. [`LiveHost::start`] fails outside of one. If that
-///   runtime shuts down before this is dropped, everything is withdrawn as soon as a running scan
-///   for changes has ended.
-/// * Components are compiled in this process, without a deadline, unless `finish` gives
-///   the builder a [`Broker`](toolward_host::Broker).
+///   runtime shuts down before the `LiveHost` is dropped, everything is withdrawn as soon as a
+///   running scan for changes has ended.
+/// * Components are compiled in this process, without a deadline, unless `finish` gives the builder
+///   a [`Broker`](toolward_host::Broker).
 /// * The process is not confined: code that escapes the sandbox has the rights of the process. See
 ///   [`toolward_host::confine`].
-/// * Everything is verified again every five minutes. If that fails for six minutes,
-///   nothing is served until it succeeds.
+/// * All bundles are verified again every five minutes. If that fails for six minutes, nothing is
+///   served until verification succeeds.
 /// * Warnings and notes go to `tracing`.
 ///
 /// ```no_run
@@ -55,8 +55,8 @@ impl fmt::Debug for LiveHost {
 }
 
 impl LiveHost {
-    /// Loads the current bundles and follows changes. `finish` adds the application's
-    /// approver, limits or broker to each host. Blocks while it reads files.
+    /// Loads the current bundles and follows changes. `finish` adds the application's approver,
+    /// limits or broker to each host. Blocks while it reads files.
     ///
     /// ```no_run
     /// use toolward_operator::{LiveHost, Operator};
@@ -73,9 +73,8 @@ impl LiveHost {
     /// ```
     ///
     /// # Errors
-    /// `bundle-missing` if no bundle is installed or named; `runtime-unavailable`
-    /// outside of a tokio runtime; otherwise if the configuration, the store or a named
-    /// bundle can't be used.
+    /// `bundle-missing` if no bundle is installed or named; `runtime-unavailable` outside of a
+    /// tokio runtime; otherwise if the configuration, the store or a named bundle can't be used.
     pub fn start(
         operator: Operator,
         finish: impl Fn(HostBuilder) -> HostBuilder + Send + Sync + 'static,

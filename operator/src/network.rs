@@ -1,8 +1,7 @@
 //! Fetches bundles and documents: from files, `https` and registries.
 //!
-//! Fetching blocks the calling thread. Inside a tokio runtime it fails with
-//! `runtime-unavailable`: call it on a separate thread, see
-//! [`runtime`](crate::runtime()).
+//! Fetching blocks the calling thread. Inside a tokio runtime it fails with `runtime-unavailable`:
+//! call it on a separate thread, see [`runtime`](crate::runtime()).
 
 mod asking;
 
@@ -47,7 +46,7 @@ pub struct Network {
     /// The file of names and passwords, in the form of Docker's `config.json`.
     pub docker_config: Option<PathBuf>,
 
-    /// Whether to run the credential helpers that the file names.
+    /// Whether to run the credential helpers that `docker_config` names.
     pub credential_helpers: bool,
 
     /// The directories to search for these helpers.
@@ -57,11 +56,11 @@ pub struct Network {
     /// that origin.
     pub allow_realm: Vec<String>,
 
-    /// Origins that downloads may be redirected to, without credentials, at global unicast
-    /// addresses.
+    /// Origins to which downloads may be redirected. A redirected request has no credentials, and
+    /// only goes to a global unicast address.
     pub allow_redirects_to: Vec<String>,
 
-    /// Whether plain http is allowed to this machine itself.
+    /// Whether plain http is allowed for sources on this machine.
     pub plain_http: bool,
 }
 
@@ -188,12 +187,12 @@ impl Fetcher {
     }
 
     /// Fetches and verifies a bundle. If `expected` is given, the bundle must have that id, so that
-    /// an update can't be a different bundle. For a remote bundle, the envelope is verified and its
-    /// id compared before anything else is downloaded.
+    /// an update can't be a different bundle. For a remote bundle, the envelope (the signed
+    /// manifest) is verified and its id compared before anything else is downloaded.
     ///
     /// # Errors
-    /// If it can't be fetched or is refused; `runtime-unavailable` for a remote source
-    /// inside a tokio runtime.
+    /// If it can't be fetched or is refused; `runtime-unavailable` for a remote source inside a
+    /// tokio runtime.
     pub fn bundle(
         &self,
         source: &Source,
@@ -253,8 +252,8 @@ impl Fetcher {
                 context.archive(&bytes)?
             }
         };
-        // A single file has no separate envelope, and the source may have changed since the
-        // envelope was read.
+        // The id is also checked here: the envelope of a local bundle was not read first, and a
+        // remote source may have changed since its envelope was read.
         is_expected(&bundle.manifest.id)?;
         Ok(bundle)
     }
@@ -292,8 +291,8 @@ pub(crate) fn check_there(path: &Path) -> Result<()> {
     ))
 }
 
-/// Returns the form of a source for records. A path becomes absolute, so that it is valid in any
-/// working directory.
+/// Returns the form in which a source is recorded. A path becomes absolute, so that it is valid in
+/// any working directory.
 ///
 /// # Errors
 /// If the working directory is unknown.
@@ -306,8 +305,8 @@ pub fn recorded(source: &Source, text: &str) -> Result<String> {
     }
 }
 
-/// Runs a transfer on this thread. Its progress is reported repeatedly, since a progress bar
-/// appears only after a while, and no new progress may have come by then.
+/// Runs a transfer on this thread. The latest progress is reported at intervals, even if it has not
+/// changed: a progress bar appears only after a while, and needs the progress then.
 ///
 /// # Errors
 /// `runtime-unavailable` inside a tokio runtime. The transfer's own error is in the result.

@@ -63,8 +63,7 @@ impl Operator {
         self.setup.configured(&self.source.trust, &self.environment)
     }
 
-    /// A builder of a host with these bundles. `buckets`: whether to open key-value
-    /// buckets.
+    /// A builder of a host with these bundles. Opens key-value buckets only if `buckets` is set.
     ///
     /// ```no_run
     /// use toolward_operator::Operator;
@@ -110,7 +109,7 @@ impl Operator {
     /// ```
     ///
     /// # Errors
-    /// If the given directory can't be used.
+    /// If the operator set a cache directory that can't be used.
     pub fn broker(&self, command: &BrokerCommand) -> Result<Broker> {
         self.cache.broker(command, &self.environment)
     }

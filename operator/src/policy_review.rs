@@ -1,5 +1,5 @@
-//! Evaluates the policy for the tools of bundles without running them: the routes that
-//! a host would have, and the missing policy lines.
+//! Evaluates the policy for the tools of bundles without running them: the routes that a host would
+//! have (each a tool with a driver that may serve it), and the missing policy lines.
 
 mod status;
 mod suggest;
@@ -142,7 +142,7 @@ impl PolicyReview {
         unused
     }
 
-    /// Returns each rule about an action, in order.
+    /// Returns each `[[grant]]` with `action`, in order.
     pub fn action_rules(&self) -> Vec<ActionRule> {
         let contracts = self.contracts();
         let rules = self.granted.policy.action_grants();
@@ -247,7 +247,8 @@ pub struct ActionRule {
     pub tools: Vec<String>,
 }
 
-/// How long the names of a tool are looked up in total. Names that take longer are not reported.
+/// How long all host names of a grant are looked up in total. Names that take longer are not
+/// reported.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The most hosts that are looked up, each on a thread.
@@ -256,8 +257,8 @@ const MAX_LOOKUPS: usize = 64;
 /// Finds the addresses of a name.
 type Lookup = fn(&str) -> io::Result<Vec<IpAddr>>;
 
-/// A granted host with an address that is not globally reachable. Calls to it are refused until its
-/// grant names the address.
+/// A granted host with an address that is not globally reachable. Requests to the host are refused
+/// until its grant names the address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InternalAddress {
     /// The host, as granted.
@@ -270,15 +271,15 @@ pub struct InternalAddress {
 }
 
 impl InternalAddress {
-    /// Returns the key for the tool's `[[grant]]`.
+    /// Returns the line to add to the tool's `[[grant]]`.
     pub fn line(&self) -> String {
         let addresses = self.addresses.iter();
         let addresses: Vec<String> = addresses.map(|one| format!("\"{one}\"")).collect();
         format!("addresses = [{}]", addresses.join(", "))
     }
 
-    /// Returns the hosts of a grant that have such an address on this machine now. Waits for the
-    /// lookups for a few seconds at most.
+    /// Returns the hosts of a grant that now have such an address, as looked up on this machine.
+    /// Waits for the lookups for a few seconds at most.
     #[must_use]
     pub fn of(grant: &Grant) -> Vec<Self> {
         Self::of_hosts(grant.network().to_vec(), |name| {
@@ -291,8 +292,8 @@ impl InternalAddress {
         let (sender, found) = channel();
         for (n, granted) in hosts.into_iter().take(MAX_LOOKUPS).enumerate() {
             let sender = sender.clone();
-            // A lookup can't be cancelled, so its thread is abandoned at the timeout. Without a
-            // thread, the name is not reported.
+            // A lookup can't be cancelled, so its thread is abandoned at the timeout. If no thread
+            // can be started, the name is not reported.
             let lookup = move || sender.send((n, Self::of_host(&granted, look_up)));
             let _ = std::thread::Builder::new().spawn(lookup);
         }

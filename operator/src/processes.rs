@@ -22,7 +22,7 @@ impl CompileCache {
     /// Returns a broker that compiles and caches drivers. It is not started yet.
     ///
     /// # Errors
-    /// If the given directory can't be used.
+    /// If `directory` is set and can't be used.
     pub fn broker(&self, command: &BrokerCommand, environment: &Environment) -> Result<Broker> {
         let builder = || Broker::builder(command.clone());
         let directory = match (&self.directory, &environment.cache_directory) {
@@ -55,7 +55,7 @@ impl CompileCache {
 }
 
 /// Confines this process to the access that `confinement` allows and to reading the broker's
-/// artifacts. `[confine]` of the configuration chooses the list of system calls.
+/// compiled drivers. `[confine]` of the configuration chooses the list of system calls.
 ///
 /// Call it after the host is built and the broker started, and before the runtime starts: a process
 /// with more than one thread is refused.

@@ -10,8 +10,8 @@ use crate::granted::{Granted, PolicyFiles};
 use crate::trust::Trust;
 use crate::{Environment, Error, Kind, Result};
 
-/// How long the broker may take to start a program. A runner has twenty seconds to become the
-/// program.
+/// How long the broker may take to start a program. Of this time, the runner (the process that
+/// becomes the program) may take twenty seconds.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Starts the broker of programs if the policy names any program. Call it before this process
@@ -51,7 +51,7 @@ pub fn start(
         .map_err(|error| Error::of(Kind::Failed, error))
 }
 
-/// Lets the kernel load each program, confined as for a call, without running it.
+/// Checks each program: lets the kernel load it, confined as for a call, without running it.
 pub fn checks(
     command: &ExecCommand,
     trust: &Trust,
@@ -59,7 +59,7 @@ pub fn checks(
     environment: &Environment,
 ) -> Vec<Check> {
     let Ok(granted) = Granted::read(trust, files, environment) else {
-        // The check of the policy reports it.
+        // The check of the policy reports this error.
         return Vec::new();
     };
     let broker = match start(command, &granted, environment) {

@@ -1,6 +1,6 @@
 //! The process that records calls: its start, its configuration, and its work. The process that
-//! runs guests has only a socket to it, and does not open the ledger's directory or the signing
-//! key. The recorder is confined to that directory and to the file of checkpoints.
+//! runs guests has only a socket to the recorder, and does not open the ledger's directory or the
+//! signing key. The recorder is confined to that directory and to the file of checkpoints.
 
 use std::ffi::OsString;
 use std::io;
@@ -189,7 +189,7 @@ impl CallRecorder {
         }
     }
 
-    /// Returns the connection to which entries are appended, with its counts and its end.
+    /// Returns the connection to the recorder: it takes entries, counts them, and reports its end.
     pub fn remote(&self) -> &Remote {
         &self.inner.remote
     }
@@ -212,9 +212,9 @@ impl CallRecorder {
         }
     }
 
-    /// Returns the origin of the ledger, and its rows about one of the last 32 calls that no tool
-    /// made. The recorder reports them when it is [closed](CallRecorder::close), so that this
-    /// process need not read the ledger.
+    /// Returns the origin (the name) of the ledger, and the numbers of its rows about a call: one
+    /// of the last 32 calls that no tool made. The recorder reports them when it is
+    /// [closed](CallRecorder::close), so that this process need not read the ledger.
     pub fn rows_of(&self, invocation: Invocation) -> Option<(String, Vec<u64>)> {
         let written = self.inner.remote.written()?;
         let rows = written.of(invocation).collect();
@@ -232,8 +232,8 @@ impl CallRecorder {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // A caller that needs the result has closed the session already. Then the process is waited
-        // for.
+        // A caller that needs the result has closed the session already. After this, `_process` is
+        // dropped, which waits for the process.
         let _ = self.remote.close(ENDING);
     }
 }
@@ -255,8 +255,8 @@ fn opened(
     ))
 }
 
-/// Records for the process at the other end of standard input, until that process ends. It is for
-/// the program that [`StartedRecorder::start`] starts. `confined` is called once this process is
+/// Records for the process at the other end of standard input, until that process ends. Call this
+/// in the program that [`StartedRecorder::start`] starts. `confined` is called once this process is
 /// confined; from then on threads may be started.
 ///
 /// # Errors

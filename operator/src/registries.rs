@@ -54,10 +54,10 @@ pub struct RegistrySettings {
     pub login: Option<(String, PasswordSource)>,
     /// The origin of the token server to which the credentials may be sent.
     pub realm: Option<String>,
-    /// Origins to which downloads may be redirected: at any address for a registry on this machine,
-    /// and only at global unicast addresses for others.
+    /// Origins to which downloads may be redirected. For a registry on this machine they may have
+    /// any address, for other registries only global unicast addresses.
     pub redirects_to: Vec<String>,
-    /// Whether the registry, which is on this machine, speaks plain http.
+    /// Whether the registry uses plain http. Only allowed for a registry on this machine.
     pub plain_http: bool,
 }
 
@@ -71,8 +71,8 @@ pub enum PasswordSource {
 }
 
 impl Registries {
-    /// Returns the table for a repository, otherwise the table for its registry. `plain` states
-    /// whether plain http is used for this machine in any case.
+    /// Returns the table for a repository, otherwise the table for its registry. `plain`: whether
+    /// registries on this machine use plain http even without `plain_http`.
     pub fn of(&self, reference: &Reference, plain: bool) -> Option<&RegistrySettings> {
         let registry = reference.registry();
         let plain = |one: &RegistrySettings| plain || one.plain_http;
@@ -97,8 +97,8 @@ impl Registries {
         }
     }
 
-    /// Returns the table for a host. Of two tables that differ only in a default port, it returns
-    /// the one with this spelling.
+    /// Returns the table for a host. If two tables differ only in whether they write the default
+    /// port, returns the table that is spelled like `host`.
     fn find(
         &self,
         host: &str,
@@ -286,7 +286,7 @@ fn login(
     }
     let forms = "write password = { env = \"VARIABLE\" } or password = { file = \"PATH\" }";
     if !matches!(password.content, Content::Mapping(_)) {
-        // The value may be the password itself.
+        // The value may be the password itself, so the message does not quote it.
         let message = "expected `password` to say where the password is";
         return Err(SettingError::new(message, &password.at).hint(forms));
     }

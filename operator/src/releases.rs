@@ -1,7 +1,7 @@
-//! The release of a bundle to install: its source, whether it is current, the newest one in a
-//! repository, and compiling its drivers. Tags are only hints: among the verified releases of a
-//! bundle and its publisher, the release that the channel lists wins, otherwise the highest
-//! sequence.
+//! Finds the release of a bundle to install: its source, whether it is current, and the newest
+//! release in a repository. Also compiles its drivers. A channel is a signed index of current
+//! releases. Tags are only hints: of the verified releases of a bundle and its publisher, the
+//! release that the channel lists is used, otherwise the release with the highest sequence.
 
 mod install;
 
@@ -58,8 +58,8 @@ impl ReleasePlace {
     }
 }
 
-/// The channel and maximum age for a source. They are read once, and checked for each bundle from
-/// the source.
+/// The channel's index and the maximum age for a source. They are read once, and each bundle from
+/// the source is checked against them.
 struct CurrentReleases<'a> {
     origin: ReleaseSource,
     index: Option<VerifiedIndex>,
@@ -130,7 +130,7 @@ impl Installer<'_> {
 
     /// If a bundle was installed by a version's tag, finds the release to install: the release that
     /// the channel lists, otherwise the newest. Pins it by digest, so that the fetched release is
-    /// the verified one. Returns any other place unchanged.
+    /// the verified one. If it was not, returns the place unchanged.
     ///
     /// # Errors
     /// `release-missing` if no release is found; otherwise if the repository can't be read.
@@ -163,8 +163,9 @@ impl Installer<'_> {
             })
         };
         let mut releases = look()?;
-        // If a tag's envelope is at a host that is not allowed, only that tag fails. If the person
-        // does not allow the host, the best of the other releases is used.
+        // If a tag's envelope is at a host that is not allowed, only that tag fails, and a person
+        // is asked about the host. If the person does not allow it, the best of the other releases
+        // is used.
         for _ in 0..network::MAX_QUESTIONS {
             let above = best(&releases.found, listed).unwrap_or(usize::MAX);
             let mut above = releases.found.iter().take(above);
@@ -311,8 +312,9 @@ const MAX_NAMED: usize = 5;
 /// The sequence and the digest of a verified release.
 type VerifiedRelease = (u64, Digest);
 
-/// Returns the repository and the form of its tags, if the source is a version's tag. A digest
-/// names a single release, and other tags are moved by publishers.
+/// Returns the repository and the form of its tags, if the source is a version's tag. Other sources
+/// need no search: a digest names a single release, and publishers themselves move other tags to
+/// newer releases.
 fn repository(source: &Source) -> Option<(&Reference, TagPattern)> {
     match source {
         Source::Registry(reference) if reference.digest().is_none() => {

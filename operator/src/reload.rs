@@ -1,4 +1,4 @@
-//! Reloads the served bundles when bundles are installed, removed, revoked or expire, when
+//! Reloads the served bundles when bundles are installed, removed or revoked, or expire, when
 //! directories under work are edited, and when the policy grants less.
 
 mod scanner;
@@ -99,12 +99,12 @@ impl BundleWatch {
         &self.configuration.granted
     }
 
-    /// The bundles that may be used, and the tools of the other bundles.
+    /// The usable bundles, and the tools of the bundles that are not usable.
     pub fn loaded(&self) -> &LoadedBundles {
         &self.loaded
     }
 
-    /// Adds the paths that a confined process scans and reads again.
+    /// Adds the paths that this process scans and reads again once it is confined.
     ///
     /// # Errors
     /// If the configuration can't be read.
@@ -115,8 +115,9 @@ impl BundleWatch {
     }
 
     /// Follows changes on a separate thread until stopped, and serves them with `target`. The task
-    /// `preparing` compiles the drivers of the current bundles, and `runtime` compiles those of
-    /// later bundles. If `runtime` shuts down before the watch is stopped, everything is withdrawn.
+    /// `preparing` compiles the drivers of the current bundles, and `runtime` compiles the drivers
+    /// of later bundles. If `runtime` shuts down before the watch is stopped, everything is
+    /// withdrawn.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -138,7 +139,7 @@ impl BundleWatch {
             lease: ServingLease::new(self.verified, LEASE),
         });
         let expiring = Arc::clone(&serving);
-        // Ends when the watch is stopped, or when its runtime shuts down.
+        // This task ends when the watch is stopped, or when `runtime` shuts down.
         let expiring = runtime.spawn(async move { expiring.expire().await });
         let lease_task = expiring.abort_handle();
         let (sender, ended) = mpsc::channel();
@@ -170,7 +171,8 @@ impl BundleWatch {
     ) -> Result<()> {
         let stop = &serving.control.stop;
         guarded(&serving.shared_state, stop, || {
-            // The runtime of the served host may shut down first.
+            // The timer has a separate runtime, since the runtime of the served host may shut down
+            // first.
             let timer = tokio::runtime::Builder::new_current_thread()
                 .enable_time()
                 .build()
@@ -356,7 +358,8 @@ impl BundleWatch {
             serving.target.empty()
         });
         match made {
-            // This has no effect once the lease has ended.
+            // Without effect if the lease (the time for which verified bundles may be served) is
+            // over.
             Ok(made) => {
                 serving.show(made);
             }

@@ -1,6 +1,6 @@
 //! Results of recorded calls: the stored parts, checked, and the reasons why other parts are
-//! missing. No tool is called. Also reads cassettes for a server, checks them against their ledger,
-//! and gives each recorded call to its principal.
+//! missing. No tool is called. Also reads cassettes (files of recorded calls) for a server, checks
+//! them against their ledger, and gives each recorded call to its principal.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -22,7 +22,8 @@ use crate::{Code, Environment, Error, Kind, Result};
 pub struct Replay<'r> {
     reader: &'r Reader,
     settings: &'r LedgerSettings,
-    /// The digest and the version of the installed bundle that contains a tool.
+    /// By a tool's `id@major`: the digest and the version of the installed bundle that contains the
+    /// tool.
     tools: HashMap<String, (String, String)>,
     /// How many rows the newest checkpoint covers. All of them were checked against it.
     signed: u64,
@@ -195,7 +196,7 @@ pub fn payload(
     settings: &LedgerSettings,
 ) -> Result<Result<Value, MissingPayload>> {
     let kept = reader.payload_of(call, kind, &settings.payloads)?;
-    // A host writes JSON, so other bytes were changed.
+    // A host writes JSON, so bytes that are not JSON have been changed.
     Ok(kept.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|_| MissingPayload::Changed)))
 }
 
@@ -253,14 +254,15 @@ pub enum CassetteSource {
 
 /// Reads the cassette at this path. It must come from the ledger `from`.
 ///
-/// Without `named`, the local user gets all calls of a cassette that has only one principal.
-/// Otherwise each principal gets only its own recorded calls, and this installation's ledger gives
-/// their names. Principals have names (`named`) over HTTP.
+/// `named` states that callers have names, as over HTTP. Without it, the local user is the only
+/// caller, and gets all calls of a cassette that has only one principal. In all other cases each
+/// principal gets only its own recorded calls, and this installation's ledger gives the principals'
+/// names.
 ///
 /// # Errors
 /// The errors of [`CassetteError`](toolward_ledger::cassette::CassetteError); `cassette-unnamed` if
-/// it has no call of the callers; `ledger-…` if this installation's key or names are needed but
-/// missing.
+/// the cassette has calls, but no caller made any of them; `ledger-…` if this installation's key or
+/// names are needed but missing.
 pub fn tape(
     path: &Path,
     from: &CassetteSource,

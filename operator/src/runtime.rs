@@ -10,9 +10,9 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::error::{Code, Error, Result};
 
-/// The threads for blocking work with which a runtime starts, in addition to the threads for its
-/// tasks. Tokio panics if it can't start the first of them. If it can't start another one, the work
-/// waits for an existing thread.
+/// How many threads for blocking work a runtime starts with, in addition to the threads for its
+/// tasks. Tokio panics if it can't start the first thread for blocking work. If it can't start a
+/// further thread, the work waits for an existing one.
 const BLOCKING_THREADS: usize = 2;
 /// Longer than any runtime lives, so that these threads stay.
 const KEEP_ALIVE: Duration = Duration::from_hours(24 * 365);
@@ -61,7 +61,8 @@ pub fn runtime_with(threads: usize) -> Result<Runtime> {
 
 fn built(mut builder: Builder, threads: usize) -> Result<Runtime> {
     let started = || {
-        // Tokio panics if it can't start the threads for tasks. One more thread builds the runtime.
+        // Tokio panics if it can't start the threads for tasks, so this tries first. One more
+        // thread builds the runtime.
         all_start(threads.saturating_add(BLOCKING_THREADS).saturating_add(1))?;
         builder.enable_all().thread_keep_alive(KEEP_ALIVE);
         within(START_TIMEOUT, move || start(&mut builder))
@@ -69,8 +70,9 @@ fn built(mut builder: Builder, threads: usize) -> Result<Runtime> {
     started().map_err(Error::runtime)
 }
 
-/// Builds a runtime. After the threads were tried, the system may have run short of threads or of
-/// open files. Tokio then panics, and may wait forever for threads that it has started.
+/// Builds a runtime. Call it through `within`: the system may have run short of threads or of open
+/// files since the threads were tried. Tokio then panics, and may wait forever for threads that it
+/// has started.
 fn start(builder: &mut Builder) -> io::Result<Runtime> {
     let runtime = builder.build()?;
     let (gate, (sender, arrived)) = (Arc::new(Mutex::new(())), channel());
@@ -96,7 +98,7 @@ fn waiting(gate: &Arc<Mutex<()>>, arrived: &Sender<()>) -> impl FnOnce() + Send 
     }
 }
 
-/// Runs `work` on a separate thread, which is abandoned if it takes longer than this. A panic
+/// Runs `work` on a separate thread, which is abandoned if it takes longer than `longest`. A panic
 /// becomes an error.
 fn within<T: Send + 'static>(
     longest: Duration,

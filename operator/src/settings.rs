@@ -14,7 +14,7 @@ use toolward_support::fields::{
 use crate::lasting_changes::{appended, inserted, replaced};
 use crate::{Code, Error, Result};
 
-/// A table that may only be in the configuration.
+/// A table that may be in the configuration, but not in a file of `--policy-file`.
 pub(crate) struct SettingsTable {
     name: &'static str,
     invalid: Code,
@@ -214,9 +214,9 @@ pub(crate) fn system_calls(text: &str, path: &Path) -> Result<SystemCalls> {
     })
 }
 
-/// `[clients]`: the names of MCP clients on the standard streams that may ask their person for
-/// approval. A client names itself, so its name proves nothing; it only chooses among the programs
-/// that the operator starts. Clients over HTTP have tokens instead.
+/// `[clients]`: the names of the MCP clients on standard input and output that may ask the person
+/// who uses them for approval. A client chooses its name, so the name proves nothing: it only
+/// distinguishes the programs that the operator starts. Clients over HTTP have tokens instead.
 pub(crate) fn approving_clients(text: &str, path: &Path) -> Result<Vec<String>> {
     CLIENTS.read(text, path, client_names)
 }

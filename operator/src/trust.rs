@@ -26,7 +26,7 @@ use publishers::{Publishers, TrustedPublishers};
 pub(crate) use context::OpenedBundles;
 pub use context::TrustContext;
 
-/// The most names for completion. A screen can't show more.
+/// The most names for completion in a shell. A screen can't show more.
 pub(crate) const MAX_NAMES: usize = 1000;
 
 /// The source of trust: keys, and a configuration that is read once.
@@ -69,8 +69,7 @@ impl Trust {
         Self::new(Vec::new(), config)
     }
 
-    /// Returns a source with the same configuration, which is not read yet. Keys that flags name
-    /// are dropped.
+    /// Returns a source that reads the same configuration again. It drops the keys that flags name.
     #[must_use]
     pub fn unread(&self) -> Self {
         Self::of_config(self.config.clone())
@@ -109,8 +108,8 @@ impl Trust {
         self.setting(environment, ConfigFile::system_calls)
     }
 
-    /// Returns the configured names of clients on the standard streams that may ask their person
-    /// for approval.
+    /// Returns the configured names of the clients on standard input and output that may ask the
+    /// person who uses them for approval.
     pub fn approving_clients(&self, environment: &Environment) -> Result<Vec<String>> {
         self.setting(environment, ConfigFile::approving_clients)
     }
@@ -120,7 +119,8 @@ impl Trust {
         self.setting(environment, ConfigFile::ledger)
     }
 
-    /// Returns the setting that `read` finds in the configuration, or the default without one.
+    /// Returns the setting that `read` finds in the configuration, or the default if no
+    /// configuration exists.
     pub(crate) fn setting<T: Default>(
         &self,
         environment: &Environment,
@@ -150,8 +150,8 @@ impl Trust {
         Ok(Publishers::beside(&self.place(environment)?))
     }
 
-    /// Returns the names of these publishers for completion in a shell. They are sorted, and empty
-    /// if they can't be read.
+    /// Returns the names of these publishers for completion in a shell. Returns none if they can't
+    /// be read.
     pub fn publisher_names(&self, environment: &Environment) -> BTreeSet<String> {
         let publishers = self.publishers(environment);
         let names = publishers.and_then(|publishers| publishers.names(MAX_NAMES));
@@ -196,7 +196,8 @@ impl Trust {
             [] => self.store_of(trusted, environment)?,
             keys => of_keys(keys)?,
         };
-        // A key that is named without a publisher still belongs to its publisher.
+        // A key that is named without a publisher may belong to a known publisher, whose
+        // revocations then apply to it.
         for publisher in store.publishers().filter(|one| one.is_ad_hoc) {
             for key in &publisher.keys {
                 for owner in trusted.owners(&key.key_id()) {

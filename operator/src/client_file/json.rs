@@ -1,6 +1,6 @@
 //! The entry in JSON, with or without comments. Its place is found in a copy of the text in which
-//! comments and trailing commas are replaced by spaces. The copy has the same length, so offsets
-//! are valid in the client's text.
+//! comments and trailing commas are replaced by spaces. The copy has the same length, so offsets in
+//! it are valid in the client's text.
 
 use std::ops::Range;
 
@@ -19,8 +19,8 @@ pub(super) fn parse(form: ClientFileForm, text: &str) -> Result<Value, String> {
     serde_json::from_str(&plain(form, text)).map_err(|error| error.to_string())
 }
 
-/// Returns the text with the entry; `None` if the file can't be changed in this way. `text` is
-/// valid.
+/// Returns the text with the entry; `None` if the entry can't be added or replaced. [`parse`] must
+/// accept the text.
 pub(super) fn put(entry: &ServerEntry<'_>, text: &str) -> Option<String> {
     let newline = newline(text);
     if text.trim_ascii().is_empty() {
@@ -81,7 +81,7 @@ impl Target<'_> {
             };
             return replaced(text, &(last.value.end..last.value.end), &added);
         }
-        // After `{`, before any comment.
+        // The object is empty. The member goes after `{`, before any comment.
         let line = text.get(..self.open)?.rsplit('\n').next()?;
         let base = indent_of(line);
         let indent = format!("{base}{}", self.unit);
@@ -100,7 +100,8 @@ impl Target<'_> {
         replaced(text, &(inside..until), &added)
     }
 
-    /// Writes a value in the file's own indentation, or on one line if its object is on one line.
+    /// Formats a value with the file's indentation. `indent` is the white space before its key;
+    /// `None` if the key does not start a line: then the value is formatted on one line.
     fn value(&self, value: &Value, indent: Option<&str>) -> Option<String> {
         let Some(indent) = indent else {
             return Some(value.to_string());
@@ -118,8 +119,8 @@ fn pretty(value: &Value, unit: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Returns the white space before this offset on its line, if nothing else precedes it and the line
-/// is not the first.
+/// Returns the white space between the start of the line and this offset; `None` if the line has
+/// other text before the offset, or is the first line.
 fn indent_before(text: &str, at: usize) -> Option<&str> {
     let (line, indent) = text
         .get(..at)?
@@ -153,7 +154,7 @@ fn byte(text: &str, at: usize) -> Option<u8> {
     text.as_bytes().get(at).copied()
 }
 
-/// The next offset without white space.
+/// The first offset from `at` on that is not white space.
 fn skip(text: &str, mut at: usize) -> usize {
     while matches!(byte(text, at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
         at += 1;
@@ -168,7 +169,7 @@ fn read<T: DeserializeOwned>(text: &str, at: usize) -> Option<(T, usize)> {
     Some((value, at.checked_add(values.byte_offset())?))
 }
 
-/// The members of the object that starts here.
+/// The members of the object that starts at `open`; `None` if none starts there.
 fn object(text: &str, open: usize) -> Option<Vec<Member>> {
     let mut members = Vec::new();
     if byte(text, open)? != b'{' {
@@ -193,7 +194,7 @@ fn object(text: &str, open: usize) -> Option<Vec<Member>> {
     Some(members)
 }
 
-/// Replaces comments and trailing commas that the form allows by spaces.
+/// Replaces with spaces the comments and trailing commas that the form allows.
 fn plain(form: ClientFileForm, text: &str) -> String {
     if form == ClientFileForm::Json {
         return text.to_owned();

@@ -12,12 +12,12 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use crate::{Code, Environment, Error, Result};
 
-/// The name of the publisher. No operator trusts this name by accident: the trust is recorded in
-/// the demo's directory.
+/// The name of the publisher. Only the configuration in the demo's directory trusts it, so that the
+/// demo does not change whom the user trusts.
 pub const PUBLISHER: &str = "toolward-demo";
 
-/// Next to the state directory and not in it, since no tool may be given a folder in the state
-/// directory.
+/// The name of the demo's directory. It is next to the state directory, not inside, since no tool
+/// may be given a folder in the state directory.
 const NAME: &str = "toolward-demo";
 /// The file that lists the created entries, one on each line. Only these are removed.
 const LIST: &str = "made.txt";
@@ -66,7 +66,7 @@ impl DemoDirectory {
             }
             Err(error) => return Err(Error::unwritable(&directory, error)),
         }
-        // The umask must not change the mode.
+        // The umask may have removed bits of the mode.
         std::fs::set_permissions(&directory, Permissions::from_mode(0o700))
             .map_err(|error| Error::unwritable(&directory, error))?;
         let mut random = [0_u8; 16];
@@ -162,7 +162,8 @@ fn directory(environment: &Environment) -> Result<PathBuf> {
         })
 }
 
-/// Returns the demo's own folders. No tool of another bundle may be given any of them.
+/// Returns the demo's folders, except the folders that its tools are given. None of the returned
+/// folders may be a workspace.
 pub(crate) fn private_folders(environment: &Environment) -> impl Iterator<Item = PathBuf> {
     let directory = directory(environment).ok();
     let folders = FOLDERS.iter().filter(|folder| !TOOLS.contains(folder));
@@ -222,7 +223,7 @@ fn existing<T>(found: std::io::Result<T>) -> std::io::Result<Option<T>> {
     }
 }
 
-/// Returns the names in the list, which must be plain entries of the directory.
+/// Returns the names in the list. Each must be a plain file name, not a path.
 fn listed(dir: &Dir, directory: &Path) -> Result<Vec<String>> {
     let unknown = |what: &str| {
         let message = format!("{}: {what}", directory.join(LIST).display());
@@ -234,7 +235,7 @@ fn listed(dir: &Dir, directory: &Path) -> Result<Vec<String>> {
     options.read(true).follow(FollowSymlinks::No);
     let file = match dir.open_with(LIST, &options) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // The demo stopped before it created anything else.
+            // An empty directory: the demo stopped before it wrote the list.
             let entries = dir.entries();
             return match entries.map_err(unreadable)?.next() {
                 None => Ok(Vec::new()),

@@ -1,6 +1,7 @@
 //! The attempts of the hostile tool, and the barrier that stopped each. An attempt counts as
-//! stopped only if that is visible: the canary is not in the reply, nothing arrived at the port,
-//! and the refusal is the expected one.
+//! stopped only if that is visible: the reply does not contain the canary (the text of a file that
+//! the tool must not read), nothing arrived at the port on which this process listens, and the
+//! refusal is the expected one.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -49,11 +50,11 @@ pub struct TheftAttempt {
 /// The barrier that stops an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Barrier {
-    /// An error of the guest's own library, because the sandbox does not contain the resource.
+    /// The guest's own library reports an error, since the sandbox does not contain the resource.
     Nothing,
-    /// A refusal of the host that was recorded.
+    /// The host refuses an access of this class, and records the refusal.
     Violation(&'static Class),
-    /// One of these limits.
+    /// The host ends the call with one of these errors.
     Limit(&'static [ErrorCode]),
 }
 

@@ -21,7 +21,7 @@ use crate::{Environment, Silent};
 /// Checks the policy and everything it names.
 pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> Vec<Check> {
     let Ok(file) = trust.file(environment) else {
-        // The check of the configuration reports it.
+        // The check of the configuration reports this error.
         return Vec::new();
     };
     let granted = match Granted::read(trust, files, environment) {
@@ -64,8 +64,9 @@ pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> 
     checks
 }
 
-/// Returns the rules without effect on the installed bundles. Returns nothing if no bundle is
-/// installed or if any bundle is not loaded, since other checks report that.
+/// Returns warnings about each `[[grant]]` and `[[context]]` without effect on the installed
+/// bundles. Returns nothing if no bundle is installed or if any bundle is not loaded, since other
+/// checks report that.
 pub fn unused_rules(
     source: &BundleSource,
     files: &PolicyFiles,
@@ -87,7 +88,7 @@ pub fn unused_rules(
     grants.chain(contexts).collect()
 }
 
-/// Describes the rules of a policy without effect on the installed bundles.
+/// Describes the rules of a policy that have no effect on the installed bundles.
 pub fn unused_rule_warnings(
     source: &BundleSource,
     files: &PolicyFiles,
@@ -185,7 +186,7 @@ fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
                 CheckState::Warning,
                 format!("write the value into {file}, and chmod 600"),
             ),
-            // The tool that stores it may not have run yet.
+            // The tool that stores the secret may not have run yet.
             SecretSource::Store => (
                 "stored by a tool".to_owned(),
                 CheckState::Note,
@@ -221,7 +222,7 @@ fn state_directory(environment: &Environment) -> Check {
     .named("state")
 }
 
-/// Checks the buckets without creating them.
+/// Checks that the buckets (the tools' key-value data) can be opened. Does not create them.
 fn buckets(environment: &Environment) -> Option<Check> {
     let state = environment.state_directory.as_ref()?;
     let file = host_setup::buckets(state);

@@ -1,11 +1,11 @@
 //! Checks whether the components of a bundle serve the tools that their drivers name (AIP-30,
 //! `implements`).
 //!
-//! The driver's world has no list of tools: a component gets the tool's id with each call. All
-//! libraries for drivers answer an unknown id with the code `not_found` and a message that names
-//! the id. So each component is called for each tool that its DRIVER.md names, and for a tool that
-//! no component knows. If both answers are the same, the tool is missing. A component that answers
-//! an unknown id in another way is not judged.
+//! In Toolward's own WIT world, a component does not list its tools: it gets the tool's id with
+//! each call. All libraries for drivers answer an unknown id with the code `not_found` and a
+//! message that names the id. So each component is called for each tool that its DRIVER.md names,
+//! and for a tool that no component knows. If both answers are the same, the tool is missing. A
+//! component that answers an unknown id in another way is not judged.
 //!
 //! Nothing is granted to these calls: contracts and declarations are replaced by empty ones.
 
@@ -67,8 +67,8 @@ pub struct ToolProbe {
 }
 
 impl ToolProbe {
-    /// Prepares the calls to a bundle's components. Returns `None` if no component is called in the
-    /// driver's own world.
+    /// Prepares the calls to a bundle's components. Returns `None` if no component is called in
+    /// Toolward's own world.
     #[must_use]
     pub fn of(content: &Content) -> Option<Self> {
         let own = |entry: &&DriverEntry| {
@@ -176,7 +176,7 @@ impl ToolProbe {
     }
 }
 
-/// Returns the entries for which the component is called in the driver's own world.
+/// Returns the entries for which the component is called in Toolward's own world.
 fn served(driver: &Driver) -> impl Iterator<Item = &Implements> {
     let entries = driver.implements.iter();
     entries.filter(|entry| entry.world == World::Toolward)

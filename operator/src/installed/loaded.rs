@@ -1,5 +1,6 @@
-//! Reads installed bundles, each with the others as its action libraries. Also finds bundles that a
-//! library changed, and the tools of bundles that are not loaded.
+//! Reads installed bundles. A bundle may use actions of the others, which are its action libraries.
+//! Also finds bundles whose actions a library changed, and the tools of bundles that are not
+//! loaded.
 
 use std::fs::File;
 
@@ -22,7 +23,7 @@ pub struct LoadedBundles {
 }
 
 impl LoadedBundles {
-    /// Contains these bundles only, with no tools of other bundles.
+    /// All of these bundles are loaded, and no tools are withheld.
     pub(crate) fn all_of(contents: Vec<Content>) -> Self {
         let withheld = Vec::new();
         Self { contents, withheld }
@@ -38,8 +39,8 @@ pub fn reason(failure: &Error) -> WithheldReason {
     }
 }
 
-/// Returns the tools of refused bundles, and the tools that only waiting updates have. Warns if
-/// they can't be read; other tools are served nevertheless.
+/// Returns the tools of refused bundles, and the other tools of updates that wait for acceptance.
+/// If these tools can't be read, warns and returns none.
 pub(super) fn withheld_tools(
     store: &Store,
     refused: &[(String, WithheldReason)],
@@ -119,7 +120,7 @@ pub(super) fn read_all(
     read.collect()
 }
 
-/// Returns the action libraries among the installed bundles that verify, except one bundle.
+/// Returns the actions of the installed bundles that verify, except the bundle `without`.
 pub fn libraries(store: &Store, context: &TrustContext, without: Option<&str>) -> Result<Shelf> {
     let verify = |file: &mut File| context.archive_file(file);
     let loaded = store.examine(&verify, &|bundle| bundle)?;
@@ -128,7 +129,8 @@ pub fn libraries(store: &Store, context: &TrustContext, without: Option<&str>) -
     Ok(Shelf::of(others.map(|bundle| &**bundle), &context.store))
 }
 
-/// Brings surfaces in an earlier format up to date, for bundles that verify.
+/// Updates stored surfaces in an earlier format, for bundles that verify. A surface is what models
+/// and policies see of a bundle.
 pub fn renew_surfaces(store: &Store, context: &TrustContext) -> Result<()> {
     if !store.has_earlier_surfaces()? {
         return Ok(());
@@ -155,7 +157,7 @@ pub fn hold_changed(store: &Store, context: &TrustContext) -> Result<()> {
     for installed in takers {
         let (_, bundle) = match store.load(&installed.id, &verify, context.now) {
             Ok(loaded) => loaded,
-            // Listing or loading it reports why.
+            // Listing or loading the bundle reports the reason.
             Err(_) => continue,
         };
         let options = InstallOptions {

@@ -1,7 +1,7 @@
 //! Asks a person about hosts that a registry names and that are not allowed yet: hosts to which
-//! downloads are redirected, and token servers. Confirmed answers are stored: a download host for
-//! its repository, a token server as a line of `[[registry]]`. A token server that the operator
-//! wrote is never changed.
+//! downloads are redirected, and token servers. Confirmed hosts are stored: a download host for its
+//! repository, a token server as a line of `[[registry]]`. A token server that the operator wrote
+//! is never changed.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,8 @@ pub(crate) const MAX_QUESTIONS: usize = 3;
 
 /// Asks the person at the terminal.
 pub trait AskHost: Debug + Send + Sync {
-    /// Whether downloads of a repository may come from a host; `false` if no person can be asked.
+    /// Asks whether downloads of a repository may come from a host. Returns `false` if no person
+    /// can be asked.
     ///
     /// # Errors
     /// If the answer is no.
@@ -53,7 +54,7 @@ pub struct RealmChange {
     pub host: UnknownHost,
     /// The configuration.
     pub edit: TextEdit,
-    /// Its text with the line.
+    /// The configuration's text with the line.
     pub after: String,
     /// The recorded change.
     pub change: LastingChange,
@@ -69,7 +70,7 @@ pub(super) struct HostQuestions {
 }
 
 impl HostQuestions {
-    /// The origins that downloads of a repository may come from.
+    /// The origins that a person confirmed for downloads of a repository.
     pub(super) fn hosts(&self, repository: &Reference) -> Result<Vec<String>> {
         let mut hosts: Vec<String> = self.kept.of(repository)?.into_iter().collect();
         let repository = repository.bare_repository();
@@ -101,7 +102,7 @@ impl Fetcher {
     }
 
     /// Runs `work` with a client for a source. If a person then allows a host that the registry
-    /// names, runs it again with another client.
+    /// names, runs `work` again with another client.
     pub(crate) fn with_client<T>(
         &self,
         source: &Source,
@@ -126,7 +127,7 @@ impl Fetcher {
         }
     }
 
-    /// Whether a person allows the host; `false` if no person can be asked.
+    /// Asks a person to allow the host. Returns `false` if no person can be asked.
     pub(crate) fn ask(&self, reference: &Reference, host: &UnknownHost) -> Result<bool> {
         let Some(asking) = &self.asking else {
             return Ok(false);
@@ -173,7 +174,7 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Forgets the download hosts of a source, unless one of `used` is in the same repository.
+    /// Forgets the download hosts of a source, unless a source in `used` is in the same repository.
     pub(crate) fn forget(&self, source: &str, used: Vec<String>) -> Result<()> {
         match &self.asking {
             Some(asking) => asking.kept.forget(source, used),
@@ -252,8 +253,9 @@ fn realm_line(host: &UnknownHost) -> String {
     format!("realm = \"{}\"", host.origin)
 }
 
-/// Returns the text of a configuration with the line, and the registries in this text. Returns
-/// `None` if the operator named another token server, or if no line would change the result.
+/// Returns the text of a configuration with the line for a token server, and the registries in this
+/// text. Returns `None` if the table for the registry names a token server already, or if the line
+/// can't be added.
 fn with_realm(
     edit: &TextEdit,
     path: &Path,
@@ -288,7 +290,8 @@ fn with_realm(
     (found == wanted).then_some((after, found))
 }
 
-/// Returns the end of the value of `host` in the table with this number.
+/// Returns the offset of the last byte of the value of `host` in the `[[registry]]` with this
+/// number.
 fn end_of_host(text: &str, number: usize) -> Option<usize> {
     let document = parse_toml(text).ok()?;
     let tables = Field::new("[[registry]]", document.get("registry")?);

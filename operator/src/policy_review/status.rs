@@ -30,13 +30,14 @@ pub struct ToolCandidates {
     pub serves: Option<String>,
     /// Whether the region that the policy requires is the only obstacle for all drivers.
     pub only_region: bool,
-    /// The drivers that may serve it, best first.
+    /// The drivers that are not rejected, best first. The policy may still block a call through
+    /// them.
     pub candidates: Vec<DriverCandidate>,
-    /// The drivers that may not, by id.
+    /// The rejected drivers. Drivers that are granted a secret without a value come first.
     pub rejected: Vec<RejectedDriver>,
 }
 
-/// A driver that may serve a tool.
+/// A driver that serves a tool unless the policy blocks it.
 #[derive(Debug, Clone, Serialize)]
 pub struct DriverCandidate {
     /// The driver's id.
@@ -51,7 +52,8 @@ pub struct DriverCandidate {
     pub decision: &'static str,
     /// Why a person is asked, or why the driver is blocked.
     pub reasons: Vec<String>,
-    /// The declared hosts and workspaces that it is used without, because of a rule with `partial`.
+    /// The declared hosts and workspaces that the driver does not get, because of a rule with
+    /// `partial`.
     pub without: Vec<String>,
     /// Whether it takes over a call after an earlier driver failed. Never true for a blocked driver
     /// or the first one.
@@ -262,11 +264,12 @@ pub struct ToolRow {
     pub publisher: String,
     /// The driver's publisher.
     pub driver_publisher: Option<String>,
-    /// `allowed`, `asks` or `blocked`; `unbound` for a driver of another publisher.
+    /// `allowed`, `asks` or `blocked`; `unbound` for another publisher's driver that no rule binds
+    /// to the tool.
     pub state: &'static str,
     /// Why a person is asked, or why the driver does not serve the tool.
     pub reasons: Vec<String>,
-    /// The declared hosts and workspaces that it is served without, because of a rule with
+    /// The declared hosts and workspaces that the tool does not get, because of a rule with
     /// `partial`.
     pub without: Vec<String>,
 }
@@ -368,7 +371,7 @@ pub struct ToolStatus {
     pub reasons: Vec<String>,
     /// The capabilities that the sandbox grants it; empty if it is blocked.
     pub grants: Vec<String>,
-    /// The declared hosts and workspaces that it is served without, because of a rule with
+    /// The declared hosts and workspaces that the tool does not get, because of a rule with
     /// `partial`.
     pub without: Vec<String>,
     /// The driver that serves it, otherwise the first blocked driver; `None` if no driver may serve

@@ -24,7 +24,7 @@ pub struct Suggestion {
 
 impl PolicyReview {
     /// Returns the fewest lines that let the tools run with drivers of each tool's own publisher,
-    /// or with the named driver. Returns `None` if no such tool exists.
+    /// or with the named driver. Returns `None` if no tool has the name.
     ///
     /// # Errors
     /// `driver-unknown`, and the errors of [`PolicyReview::routes`].
@@ -95,7 +95,8 @@ impl PolicyReview {
         let wanted = |one: &ToolRoutes<'_>| tools.iter().any(|tool| named(tool, one));
         let meant: Vec<ToolRoutes<'_>> = all.iter().filter(|one| wanted(one)).cloned().collect();
         if let Some(driver) = driver {
-            // Checked for each tool separately: a driver that serves another tool does not help it.
+            // Checked for each tool separately, since a driver of another tool does not help this
+            // tool.
             for tool in meant.chunks(1) {
                 known(tool, driver)?;
             }
@@ -130,8 +131,8 @@ impl PolicyReview {
         Ok(Suggestion { chosen, remarks })
     }
 
-    /// Returns remarks on other tools that run with the lines, since they may have lacked only a
-    /// directory or a service.
+    /// Returns remarks on other tools that the lines let run, since such a tool may have lacked
+    /// only a directory or a service.
     fn also_runs(
         &self,
         before: &[ToolRoutes<'_>],
@@ -154,7 +155,7 @@ impl PolicyReview {
     }
 }
 
-/// The granted hosts whose addresses no grant names.
+/// Returns remarks on the granted hosts with an internal address that the grant does not name.
 fn unreachable(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
     let wanted = meant_routes(tools, driver);
     let remarks = wanted.flat_map(|route| {
@@ -187,7 +188,7 @@ fn known(tools: &[ToolRoutes<'_>], driver: &str) -> Result<()> {
     Err(Error::failed(Code::DriverUnknown, message).hint(hint))
 }
 
-/// Returns the drivers of other publishers for which no lines are suggested.
+/// Returns remarks on the drivers of other publishers for which no lines are suggested.
 fn foreign(tools: &[ToolRoutes<'_>], named: Option<&str>) -> Vec<String> {
     let remark = |contract: &Contract<'_>, one: &Implementation<'_>, state: &str| {
         let (tool, id) = (contract.tool.major_id(), &one.driver.id);
@@ -216,7 +217,7 @@ fn foreign(tools: &[ToolRoutes<'_>], named: Option<&str>) -> Vec<String> {
     remarks
 }
 
-/// Returns the capabilities that tools run without, because of a rule with `partial`.
+/// Returns remarks on the capabilities that tools do not get, because of a rule with `partial`.
 fn left_out(tools: &[ToolRoutes<'_>]) -> Vec<String> {
     let routes = tools.iter().flat_map(|tool| &tool.routes);
     let remarks = routes.filter_map(|route| {
@@ -255,7 +256,7 @@ fn meant_routes<'t>(
     routes.filter(move |route| is_meant(route, driver))
 }
 
-/// Returns the calls that a person must approve each time.
+/// Returns remarks on the tools whose calls a person must approve each time.
 fn asking(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
     let wanted = meant_routes(tools, driver);
     let remarks = wanted.filter_map(|route| {
@@ -277,7 +278,7 @@ fn asking(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
     remarks.collect()
 }
 
-/// Refuses a tool that does not run with the lines as requested.
+/// Refuses a tool that the lines do not let run as requested.
 fn runs(tool: &ToolRoutes<'_>, driver: Option<&str>, preapprove: bool) -> Result<()> {
     let id = tool.contract.tool.major_id();
     let named = |one: &&Rejected<'_>| driver == Some(one.implementation.driver.id.as_str());
@@ -327,7 +328,7 @@ fn runs(tool: &ToolRoutes<'_>, driver: Option<&str>, preapprove: bool) -> Result
     Ok(())
 }
 
-/// Whether no choice of the operator in the added lines can provide it.
+/// Whether no choice of the operator in the added lines can provide the missing capability.
 fn is_final(missing: &MissingGrant) -> bool {
     matches!(
         missing.why,

@@ -32,7 +32,7 @@ impl DownloadHosts {
         Self(StateFile::new(folder.join(FILE), MAX_FILE_BYTES))
     }
 
-    /// The origins for a repository.
+    /// The allowed origins for a repository.
     ///
     /// # Errors
     /// `file-unreadable` if the file belongs to another user, or is not in the form that this
@@ -71,7 +71,8 @@ impl DownloadHosts {
         self.write(&all)
     }
 
-    /// Forgets the hosts of a source, unless one of `used` is in the same repository.
+    /// Forgets the hosts for the repository of a source, unless a source in `used` is in the same
+    /// repository.
     ///
     /// # Errors
     /// As [`DownloadHosts::keep`].

@@ -51,7 +51,8 @@ pub struct Installer<'a> {
     /// The channel whose index lists the current release. By default, for a remote source, the
     /// channel that the operator set for the publisher, or the only channel.
     pub channel: Option<&'a str>,
-    /// The surface that a person accepted. A release with another surface is held.
+    /// The surface (what models and policies see of a bundle) that a person accepted. A release
+    /// with another surface is held.
     pub accept: Option<Digest>,
     /// The reason for allowing a rollback; `None` if none is allowed.
     pub allow_rollback: Option<&'a str>,
@@ -76,11 +77,11 @@ impl Installer<'_> {
         &*self.context.environment.report
     }
 
-    /// Installs the bundle from a source. If `expected` is given, the bundle must have
-    /// that id.
+    /// Installs the bundle from a source. If `expected` is given, the bundle must have that id.
     ///
     /// # Errors
-    /// If it can't be fetched or is refused; `source-moves` if it is installed from another place.
+    /// If it can't be fetched or is refused; `source-moves` if the bundle is installed from another
+    /// place, and no person is asked.
     pub fn install(&self, place: &ReleasePlace, expected: Option<&str>) -> Result<InstallOutcome> {
         let source = &place.source;
         let bundle = self.network.bundle(source, expected, &self.context)?;
@@ -120,7 +121,7 @@ impl Installer<'_> {
             };
             self.record(action, installed);
             if previous.is_some() {
-                // Does not wait for readers of the replaced file.
+                // Deletes the replaced file. Waits at most a minute for readers of the store.
                 let _ = self.store.gc();
             }
             self.compile_ahead(bundle);
@@ -218,7 +219,7 @@ impl Installer<'_> {
             return Ok(None);
         };
         let before = Source::parse(&installed.source);
-        // With absolute paths, as in records.
+        // The recorded form has absolute paths, like the source of the installed bundle.
         let after = Source::parse(&place.recorded)?;
         if let Ok(before) = &before
             && is_same_place(before, &after)
@@ -269,8 +270,8 @@ pub struct SourceMove {
 /// Asks whether a source may move. Returns an error if it may not.
 pub type ConfirmMove<'a> = &'a (dyn Fn(&SourceMove) -> Result<()> + Sync);
 
-/// Whether two sources are the same place: one repository with any tag, one folder of a web server
-/// with the same query, or one folder of this machine.
+/// Whether two sources are the same place: the same repository, with any tag; the same folder of a
+/// web server, with the same query; or the same folder of this machine.
 fn is_same_place(one: &Source, other: &Source) -> bool {
     match (one, other) {
         (Source::Path(one), Source::Path(other)) => {

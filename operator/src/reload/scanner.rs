@@ -18,7 +18,7 @@ use crate::granted::Granted;
 use crate::trust::publishers::Publishers;
 use crate::{Code, Environment, Error, Operator, Result};
 
-/// The maximum depth of a folder, and the maximum number of files of one scan.
+/// The maximum depth of folders, and the maximum number of files, in one scan.
 const MAX_DEPTH: usize = 8;
 const MAX_FILES: usize = 10_000;
 
@@ -83,7 +83,7 @@ impl Scanner {
             seen.look_into(directory);
         }
         if let Some(store) = &self.store {
-            // An unreadable path is reported by the next full verification.
+            // If the store can't be read, the next full verification reports that.
             seen.installed = match store.list() {
                 Ok(installed) => installed.iter().map(|one| format!("{one:?}")).collect(),
                 Err(_) => before.installed.clone(),
@@ -99,7 +99,7 @@ impl Scanner {
         seen
     }
 
-    /// The paths that a confined process needs to scan and read again.
+    /// Adds the paths that this process scans and reads again once it is confined.
     pub(super) fn kept(&self, mut confinement: Confinement) -> Result<Confinement> {
         if let Some(trust) = &self.trust {
             // Creates the folder now, since a confined process can't open a path that did not exist
@@ -179,7 +179,7 @@ pub(super) struct Configuration {
 }
 
 impl Configuration {
-    /// Stores the tables that a running server can't change.
+    /// Stores the tables for which a running server accepts no change.
     pub(super) fn new(operator: Arc<Operator>, granted: Arc<Granted>) -> Result<Self> {
         let file = operator.source.trust.file(&operator.environment)?;
         let beside_policy = file.map(ConfigFile::beside_policy).unwrap_or_default();
@@ -190,7 +190,7 @@ impl Configuration {
         })
     }
 
-    /// Reads it again. Returns `None` if nothing has changed.
+    /// Reads the configuration again. Returns `None` if nothing has changed.
     ///
     /// # Errors
     /// If it can't be read, is invalid, or may grant more than before. The current

@@ -1,5 +1,6 @@
-//! Serves new hosts, and withdraws everything when the lease ends. The lease ends unless
-//! verification renews it, even while verification is blocked.
+//! Serves new hosts, and withdraws everything when the lease ends. The lease is the time for which
+//! bundles are served after their latest verification. It ends even while a verification is
+//! blocked.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +23,8 @@ const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 /// How long bundles are served after their latest verification.
 pub(super) const LEASE: Duration = Duration::from_secs(360);
 
-/// Makes the [`Environment`] of one round. A round gives each warning once.
+/// Makes the [`Environment`] of one round. A round lasts while nothing changes, and gives each
+/// warning once.
 pub type Rounds = Box<dyn Fn() -> Environment + Send + Sync>;
 
 /// The state that the watching thread and the task that ends the lease share.
@@ -37,8 +39,8 @@ pub(super) struct Serving<T> {
 }
 
 impl<T: ReloadTarget> Serving<T> {
-    /// Withdraws everything when the lease ends, even while the verifying thread is
-    /// blocked. Runs until stopped.
+    /// Withdraws everything when the lease ends, even while the verifying thread is blocked. Runs
+    /// until stopped.
     pub(super) async fn expire(&self) {
         let withdraw = || {
             self.withdraw_all("it could not be verified again for six minutes");
@@ -114,7 +116,7 @@ struct LeaseState {
 }
 
 impl ServingLease {
-    /// A lease of this duration, from the start of verification.
+    /// A lease of this duration. It starts at `verified`, the start of the latest verification.
     pub(super) fn new(verified: Instant, duration: Duration) -> Self {
         Self {
             duration,
@@ -125,8 +127,8 @@ impl ServingLease {
         }
     }
 
-    /// Renews the lease from the start of verification. Returns whether everything had been
-    /// withdrawn, or `None` if that start is too long ago.
+    /// Renews the lease as of `verified`, the start of the latest verification. Returns whether
+    /// everything had been withdrawn, or `None` if that verification took longer than the lease.
     pub(super) fn renew(&self, verified: Instant) -> Option<bool> {
         let mut state = self.lock();
         if verified.elapsed() >= self.duration {
@@ -202,8 +204,7 @@ impl ReloadRequest {
     }
 }
 
-/// Builds a service from bundles and serves it. Implemented for `LiveHost` and
-/// `toolward serve`.
+/// Builds a service from bundles and serves it. Implemented for `LiveHost` and `toolward serve`.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -275,7 +276,7 @@ pub trait ReloadTarget: Send + Sync + 'static {
         self.host(made).tools().count()
     }
 
-    /// Serves it instead of the previous service.
+    /// Serves `made` instead of the previous service.
     fn replace(&self, made: Self::Made);
 
     /// Called after changed bundles are served.

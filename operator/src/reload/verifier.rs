@@ -28,8 +28,8 @@ pub(super) struct BundleVerifier {
     actions: NamedActions,
     /// The tools of the named bundles, by the bundle's id.
     tools: Vec<(String, WithheldTool)>,
-    /// The ids that a directory under work may not use while bundles are named. They stay reserved
-    /// after the named bundles are withdrawn.
+    /// The ids that a directory under work (an unsigned bundle) may not use while bundles are
+    /// named. They stay reserved after the named bundles are withdrawn.
     reserved: ReservedIds,
 }
 
@@ -81,10 +81,10 @@ impl BundleVerifier {
                 let context = self.context(environment)?;
                 let (mut loaded, publishers) = self.named(&context);
                 let source = &self.operator.source;
-                // An error of a directory under work must not keep a named bundle from being
-                // withdrawn.
+                // A refused named bundle must be withdrawn even if the directory under work has an
+                // error.
                 let own = source.dev(directory, environment);
-                // A publisher may have been granted more prefixes.
+                // A publisher may have been granted more prefixes in the meantime.
                 let added = ReservedIds::of(&[], &publishers);
                 let free = |own: &Content| self.reserved.check(own).and_then(|()| added.check(own));
                 match own.and_then(|own| free(&own).map(|()| own)) {
@@ -162,9 +162,10 @@ fn refused(id: &str, failure: &Error, environment: &Environment) {
     environment.report.warning_of(&what, failure);
 }
 
-/// The surfaces of named bundles that take actions from other bundles, by the bundles' digests, as
-/// they were when the bundles were named. While a server runs, no person can accept a change. So a
-/// bundle is refused if its actions now demand something else.
+/// For each named bundle that takes actions from other bundles, by its digest: the digest that its
+/// surface (what models and policies see of it) had when it was named. While a server runs, no
+/// person can accept a change of these actions. So a bundle is refused if they now demand something
+/// else.
 #[derive(Debug, Default)]
 struct NamedActions(BTreeMap<Digest, Digest>);
 
@@ -176,7 +177,8 @@ impl NamedActions {
         Self(surfaces.collect())
     }
 
-    /// Refuses a bundle whose actions of other bundles changed since it was named.
+    /// Refuses a bundle if the actions that it takes from other bundles changed its surface since
+    /// it was named.
     fn check(&self, content: Content) -> Result<Content> {
         let known = self.0.get(&content.manifest_digest);
         match surface_with_actions(&content) {
@@ -195,8 +197,8 @@ impl NamedActions {
     }
 }
 
-/// Returns the surface of a bundle that takes actions from other bundles; `None` for other bundles.
-/// The actions can change while the bundle stays the same.
+/// Returns the digest of the surface of a bundle that takes actions from other bundles; `None` for
+/// other bundles. The actions can change while the bundle stays the same.
 fn surface_with_actions(content: &Content) -> Option<Digest> {
     let takes = content.takes_actions();
     takes.then(|| BundleSurface::of(content).digest())
@@ -206,10 +208,10 @@ fn surface_with_actions(content: &Content) -> Option<Digest> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ServedBundle {
     pub(super) digest: Digest,
-    /// The surface, only for a bundle that takes actions from other bundles: they can change while
-    /// its digest stays the same.
+    /// The digest of the surface, only for a bundle that takes actions from other bundles: these
+    /// can change while the bundle's digest stays the same.
     surface: Option<Digest>,
-    /// The publisher that is trusted to have signed it.
+    /// The trusted publisher that signed it.
     publisher: String,
     /// For each tool, whether it may be listed under its own name. That depends on the publisher's
     /// prefixes.

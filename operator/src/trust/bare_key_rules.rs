@@ -1,5 +1,6 @@
-//! Rules for bare keys: where a key's file may be, and whose prefixes a key may have. A key's file
-//! in or next to a bundle may come from the sender of the bundle.
+//! Rules for bare keys (public keys that are trusted without a publisher's document): where a key's
+//! file may be, and whose prefixes a key may have. A key's file in or next to a bundle is refused,
+//! since it may come from the sender of the bundle.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use toolward_signing::trust::TrustStore;
 
 use crate::{Code, Error, Kind, Result};
 
-/// The file that marks a directory under work.
+/// The file that marks a directory under work (an unsigned bundle).
 pub(crate) const BUNDLE_TOML: &str = "bundle.toml";
 
 /// The suffix of a bundle's archive.
@@ -28,7 +29,8 @@ pub(super) fn check_place(key: &Path) -> Result<()> {
     let unreadable = |error| Error::unreadable(key, error);
     let named = std::path::absolute(key).map_err(unreadable)?;
     let real = key.canonicalize().map_err(unreadable)?;
-    // The real folder of a path with `..` or links may differ from the folder that it names.
+    // The real folder of a path with `..` or links may differ from the folder that the path names,
+    // so both are checked.
     let folder = named.parent().unwrap_or(Path::new("/"));
     let folder = folder.canonicalize().map_err(unreadable)?;
     let target = real.parent().unwrap_or(Path::new("/")).to_owned();
@@ -43,7 +45,8 @@ pub(super) fn check_place(key: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The error for a key from a registry or a web server, since bundles come from there, too.
+/// The error for a key from a registry or a web server. Such a key is refused, since bundles come
+/// from there, too.
 pub(super) fn fetched(source: &str) -> Error {
     let source = visible_line(source, 1000);
     Error::new(
@@ -128,7 +131,8 @@ pub(super) fn hold_none_of(store: &TrustStore, own: &str, prefixes: &[Prefix]) -
     )))
 }
 
-/// Checks that the operator named all publishers of `overlaps`, and only publishers of `possible`.
+/// Checks that `--takes-from` names all publishers in `overlaps`, and only publishers in
+/// `possible`.
 pub(super) fn are_given_up(
     overlaps: &[(String, String)],
     possible: &[(String, String)],

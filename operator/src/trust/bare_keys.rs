@@ -1,6 +1,6 @@
-//! Trust in bare public keys: for some prefixes, up to a maximum age, and only after a person has
-//! typed the key's fingerprint. Unlike a publisher's document, a bare key can't be rotated, and no
-//! list revokes it.
+//! Trust in bare public keys: for some prefixes, up to a maximum age of the bundles, and only after
+//! a person has typed the key's fingerprint. Unlike a publisher's document, a bare key can't be
+//! rotated, and no list revokes it.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -45,13 +45,14 @@ pub struct KeyRequest<'r> {
 /// A bare key that may be trusted as requested, after a person has confirmed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyCandidate {
-    /// The present record, if it is trusted already.
+    /// The present record, if the key is trusted already.
     pub before: Option<BareKey>,
     /// The new record.
     pub after: BareKey,
     /// The publishers whose prefixes overlap with a new prefix, each with the new prefix.
     pub overlaps: Vec<(String, String)>,
-    /// The version of the publisher's last document, if it was once trusted by a document.
+    /// The version of the publisher's last document, if the publisher was once trusted by a
+    /// document.
     pub document: Option<u64>,
 }
 
@@ -84,7 +85,7 @@ impl TrustChanges<'_> {
         let text = String::from_utf8(bytes).map_err(|error| Error::unreadable(path, error))?;
         let key = PublicKey::from_pem(&text)
             .map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(path))?;
-        // Opened before a person is asked, since changes must be recorded.
+        // The store must record the change, so it is opened before a person is asked.
         let store = self.store.open(self.environment)?;
         let trusted = self.trust.publishers(self.environment)?.all()?;
         self.planned(self.trust, &key, request, (&trusted, &store))
@@ -175,7 +176,7 @@ impl TrustChanges<'_> {
                     .to_string(),
             },
         };
-        // `acme.` means the same as `acme`: the ids below `acme`.
+        // `acme.` means the same as `acme`: the id `acme` and the ids below it.
         let prefixes = request.prefixes.iter();
         let prefixes = prefixes.map(|prefix| prefix.strip_suffix('.').unwrap_or(prefix).to_owned());
         let requested: Vec<String> = prefixes.collect();

@@ -83,7 +83,7 @@ impl TrustChanges<'_> {
         actions: &[String],
     ) -> Result<PublisherCandidate> {
         let publishers = self.trust.publishers(self.environment)?;
-        // Opened before fetching, since changes must be recorded.
+        // The store must record the change, so it is opened before fetching.
         self.store.open(self.environment)?;
         let grant = PublisherGrant {
             prefixes: prefixes.to_vec(),
@@ -271,7 +271,7 @@ pub(super) fn refused(store: &Store, name: &str, refusal: &Refusal, now: SystemT
 }
 
 /// Records decisions about bundles in the ledger, if `[ledger]` is on. For each decision a recorder
-/// is started, which ends when the rows are on the disk.
+/// process is started, which ends when the rows are on the disk.
 pub struct TrustRows<'a> {
     /// The command that starts a recorder.
     pub command: RecorderCommand,
@@ -286,7 +286,8 @@ fn row(of: &StoredRelease, action: TrustAction) -> Result<TrustRecord, RecordErr
         action,
         bundle: Some(Hex(*of.digest.as_bytes())),
         id: Id::parse(&of.id)?,
-        // Calls use the same form: the name of a bare key has a colon, which no id may contain.
+        // The name of a bare key has a colon, which no id may contain. Rows about calls replace it,
+        // too.
         publisher: Id::parse(&of.publisher.replace(':', "_")).ok(),
         sequence: Some(Number::from(of.sequence)),
         version: Version::parse(&of.version.to_string()).ok(),
@@ -322,7 +323,7 @@ impl TrustRows<'_> {
     }
 }
 
-/// Returns the waiting updates: bundle, release and surface.
+/// Returns the updates that wait until a person accepts them, each as bundle, release and surface.
 pub(crate) fn waiting(store: &Store) -> Result<BTreeSet<(String, String, String)>> {
     let pending = store.pending()?.into_iter();
     Ok(pending.map(|(held, _)| key(&held)).collect())

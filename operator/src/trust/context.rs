@@ -32,7 +32,7 @@ pub struct TrustContext {
     pub settings: TrustSettings,
     /// The revocations by the operator and by publishers.
     pub revocations: Revocations,
-    /// The channels that apply to releases, by publisher.
+    /// By publisher: the channel that must list its releases.
     pub channels: BTreeMap<String, String>,
     /// The time of the operation.
     pub now: SystemTime,
@@ -77,7 +77,7 @@ impl TrustContext {
         }
     }
 
-    /// Reads verified bundles, in order, each with the others as its action libraries.
+    /// Reads verified bundles, in order. Each may use actions of the others.
     pub(crate) fn read(&self, readings: Vec<Reading>) -> Vec<Result<Content>> {
         let contents = Reading::finish(readings, &self.store).into_iter();
         let contents =
@@ -132,8 +132,8 @@ impl TrustContext {
     }
 }
 
-/// Bundles that were opened together; the contents of each, with the others as its action
-/// libraries; the trust with which they were verified.
+/// Bundles that were opened together; their contents, each read with the actions of the others; the
+/// trust with which they were verified.
 pub(crate) type OpenedBundles = (Vec<Verified<Bundle>>, Vec<Content>, TrustContext);
 
 impl Trust {

@@ -140,7 +140,7 @@ impl TrustedPublishers {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    /// Returns the publishers without the one of this name.
+    /// Returns all publishers except the publisher of this name.
     pub fn without(mut self, name: &str) -> Self {
         self.known.retain(|known| known.document.name != name);
         self.keys.retain(|key| key.name != name);
@@ -194,7 +194,7 @@ impl TrustedPublishers {
                 revocations.add_list(list);
             }
         }
-        // A key that another publisher revoked is also revoked under the name of a bare key.
+        // A key that another publisher revoked is also revoked if it is trusted as a bare key.
         for key in &self.keys {
             for owner in self.owners(&key.key.key_id()) {
                 revocations.share(owner, &key.name);

@@ -25,17 +25,17 @@ pub struct PublisherUpdate<'u> {
     pub sources: &'u [String],
     /// The publisher's list of revocations.
     pub revocations: Option<&'u str>,
-    /// The new prefixes of the action ids that its libraries may have as well. They replace the
-    /// present prefixes.
+    /// The prefixes of the action ids that it may also publish. They replace the present prefixes
+    /// of action ids.
     pub actions: Option<&'u [String]>,
     /// More prefixes of ids that it may publish.
     pub prefixes: &'u [String],
 }
 
 impl TrustChanges<'_> {
-    /// Applies the next documents of a publisher, its list of revocations, another freshness rule,
-    /// other actions, or more prefixes. Without any of these, fetches the next document from the
-    /// source of the first document.
+    /// Applies the next documents of a publisher, its list of revocations, another freshness rule
+    /// (a maximum age or a channel), other actions, or more prefixes. Without any of these, fetches
+    /// the next document from the source of the first document.
     ///
     /// # Errors
     /// `publisher-unknown`, or if a document can't be fetched or is refused.
@@ -212,7 +212,7 @@ impl TrustChanges<'_> {
             document: newest.clone(),
             ..current
         };
-        // A key of another publisher would make the whole trust store invalid.
+        // A document with a key of another publisher would make the whole trust store invalid.
         trust
             .store_of(&trusted.without(name), self.environment)?
             .add_document(newest, known.prefixes()?)
@@ -223,8 +223,9 @@ impl TrustChanges<'_> {
             resets: &next.resets,
         });
         let following: Vec<NextDocument<'_>> = following.collect();
-        // Done first, so that sequences that a thief used up are reset only once, even after
-        // retries.
+        // Records the documents, and resets the sequences that a thief of a key used up. Done
+        // before the write, so that they are reset only once, even if the write fails and is
+        // retried.
         store.follow(name, &following, now)?;
         transaction.write(&known)?;
         for next in &accepted {
@@ -234,8 +235,7 @@ impl TrustChanges<'_> {
         Ok(known)
     }
 
-    /// Applies the publisher's revocations, verified with the keys of its newest
-    /// document.
+    /// Applies the publisher's revocations, verified with the keys of its newest document.
     fn revoked(
         &self,
         known: KnownPublisher,
@@ -256,8 +256,8 @@ impl TrustChanges<'_> {
         for warning in &list.warnings {
             self.environment.report.warning(warning);
         }
-        // Recorded under the current keys, so versions that a thief used up don't count for new
-        // keys.
+        // Recorded under the current keys, so that versions that a thief of the earlier keys used
+        // up do not count for new keys.
         let kind = rollback::VersionedDocument::Revocations;
         let under = publisher.fingerprint().digest().to_string();
         store.see_document(kind, &under, list.version, list.digest, now)?;

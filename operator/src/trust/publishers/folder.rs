@@ -1,7 +1,7 @@
 //! The folder of the publishers next to the configuration. Each publisher has a folder in it with
 //! the operator's settings, and with either its document and revocations or a bare key. Unless the
-//! operator forgets them, the revocations of a removed publisher stay in effect, so that removing
-//! and adding a publisher does not undo them.
+//! operator forgets them, the revocations of a removed publisher stay in effect (in a tombstone),
+//! so that removing and adding a publisher does not undo them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -86,8 +86,8 @@ impl Publishers {
         id::check(name).is_ok() && self.0.join(name).symlink_metadata().is_ok()
     }
 
-    /// Returns the names of at most `max` publishers. No document is read or verified, so use them
-    /// for completion only.
+    /// Returns the names of at most `max` publishers. No document is read or verified, so use the
+    /// names for completion only.
     pub(crate) fn names(&self, max: usize) -> Result<Vec<String>> {
         if TrustFolder::open(&self.0)?.is_none() {
             return Ok(Vec::new());
@@ -361,7 +361,7 @@ impl Tombstone {
         })
     }
 
-    /// Adds the keys and revocations that the publisher had when it was removed.
+    /// Adds the keys and revocations that the publisher has when it is removed.
     pub(super) fn keep(
         &mut self,
         keys: impl IntoIterator<Item = KeyId>,

@@ -79,7 +79,7 @@ impl Transaction {
         Ok(Some(gone))
     }
 
-    /// Stores those revocations of a publisher that can be read.
+    /// Stores the revocations of a publisher, as far as they can be read.
     fn keep(&self, name: &str) -> Result<RemovedPublisher> {
         let place = self.publishers.folder();
         let folder = place.join(name);
@@ -90,7 +90,7 @@ impl Transaction {
         let mut removed = match Tombstone::read(place, name) {
             Ok(Some(removed)) => removed,
             Ok(None) => Tombstone::new(name)?,
-            // A file with fewer revocations must not replace it.
+            // A file with fewer revocations must not replace the unreadable one.
             Err(failure) => return Ok((0, vec![failure])),
         };
         match folder::read_document(&folder) {
