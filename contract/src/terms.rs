@@ -71,7 +71,8 @@ pub enum CostClass {
     Trivial,
     /// Counts against a quota. No host counts calls yet.
     Metered,
-    /// A question for approval states it; without a question, the command `call` warns of it.
+    /// A question for approval states this class; without a question, the command `call` warns of
+    /// it.
     Expensive,
 }
 
@@ -133,7 +134,7 @@ impl Retry {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Requires {
-    /// All of them as capabilities.
+    /// All requirements, as capabilities.
     pub capabilities: CapabilitySet,
 }
 

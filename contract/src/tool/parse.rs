@@ -177,7 +177,8 @@ fn foreign(fields: &mut MappingReader<'_>) {
     }
 }
 
-/// Reads `auto` with a non-empty `mutates` as `on-mutate`. The example in AIP-14 has both.
+/// Reads `auto` with a non-empty `mutates` as `on-mutate`. This is only a warning, since the
+/// example in AIP-14 has both.
 fn stricter_approval(
     merged: &action::MergedTerms,
     written_auto: Option<Position>,
@@ -303,7 +304,8 @@ pub(crate) fn schema(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Schem
             None
         }
         Err(error) => {
-            // An error in another document is reported at the reference.
+            // An error in another document, to which the schema refers, is reported at the start of
+            // the schema.
             let at = match error.document {
                 None => field.place(&error.path),
                 Some(_) => field.at,
