@@ -56,9 +56,9 @@ pub struct ClientOptions {
     pub credentials: RegistryCredentials,
     /// The limits of the client.
     pub limits: ClientLimits,
-    /// Registries (`host[:port]`), each with the origin of a token server, `https://host[:port]`,
-    /// to which its credentials may be sent. A realm at the registry's own origin is always
-    /// allowed, and so are the built-in token servers of public registries.
+    /// Registries (`host[:port]`), each with the origin of a realm (a token server),
+    /// `https://host[:port]`, to which its credentials may be sent. A realm at the registry's own
+    /// origin is always allowed, and so are the built-in token servers of public registries.
     pub realms: Vec<(String, String)>,
     /// Origins, `https://host[:port]`, to which downloads may be redirected, at addresses that
     /// `redirect_addresses` allows. No credentials ever go there.
