@@ -66,7 +66,7 @@ impl Serialize for Approval {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CostClass {
-    /// No metered call.
+    /// A call has no metered cost.
     #[default]
     Trivial,
     /// Counts against a quota. No host counts calls yet.

@@ -103,7 +103,8 @@ impl HostPattern {
         }
     }
 
-    /// The port; `None` for the default port of the scheme, and for 443.
+    /// The port; `None` if none is written, which means the default port of the scheme, and for
+    /// 443.
     pub fn port(&self) -> Option<u16> {
         self.written_port.filter(|port| *port != HTTPS_PORT)
     }

@@ -29,7 +29,7 @@ const MAX_ARGUMENT_BYTES: usize = 4096;
 pub struct Program {
     /// The absolute path.
     pub command: String,
-    /// The arguments that follow the path of the JSON input, the first argument.
+    /// The arguments after the first, which is the path of the JSON input.
     pub args: Vec<String>,
 }
 
