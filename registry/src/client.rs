@@ -98,7 +98,7 @@ impl ClientOptions {
     pub fn build(self) -> Result<RegistryClient, Failure> {
         let tls = tls(self.system_roots, &self.authorities)?;
         let http = self.http(tls.clone(), |http| {
-            // `localhost` always means this machine, whatever the resolver returns.
+            // `localhost` always means this machine, even if the resolver returns another address.
             let loopback = [
                 ([127, 0, 0, 1], 0).into(),
                 (std::net::Ipv6Addr::LOCALHOST, 0).into(),
