@@ -75,7 +75,7 @@ pub struct Action {
 pub struct ImplementationHint {
     /// The kind of document that implements the action.
     pub kind: Implementor,
-    /// Its id, path or registry reference, as written. Never followed.
+    /// The document's id, path or registry reference, as written. Never followed.
     pub reference: String,
 }
 
@@ -86,7 +86,7 @@ pub enum Implementor {
     Tool,
     /// A driver.
     Driver,
-    /// A surface for people.
+    /// A user interface.
     Ui,
     /// A handler of lifecycle events.
     Lifecycle,
@@ -138,10 +138,10 @@ pub struct Implementation {
 }
 
 impl Implementation {
-    /// The id by which other documents may name the action, and the action's publisher. If the
-    /// action is in the contract's bundle, this is `own`, the contract's publisher. Otherwise it is
-    /// the publisher of the action's library. `None` for an action that is inline or at a path,
-    /// since only the contract refers to it.
+    /// The id by which other documents may name the action, and the action's publisher: the
+    /// publisher of the library or, if the action is in the contract's bundle, `own`, the
+    /// contract's publisher. `None` for an action that is inline or at a path, since only the
+    /// contract refers to such an action.
     pub fn shared<'a>(&'a self, own: &'a str) -> Option<(&'a str, &'a str)> {
         match self.form {
             ReferenceForm::Id | ReferenceForm::Registry => {
@@ -177,8 +177,8 @@ impl Action {
         report.finish(action)
     }
 
-    /// Whether a text is the id of an action (AIP-39, conformance rule 1). As in documents for
-    /// earlier hosts, underscores and several colons are allowed, too.
+    /// Whether a text is the id of an action (AIP-39, conformance rule 1). Underscores and several
+    /// colons are allowed, too, as in documents for earlier hosts.
     pub fn is_id(text: &str) -> bool {
         is_valid_id(text) || was_valid_id(text)
     }
@@ -189,13 +189,13 @@ impl Action {
     }
 }
 
-/// The written text, or `derived` if it is missing or empty. The JSON Schema of AIP-39 permits an
+/// `written`, or `derived` if `written` is missing or empty. The JSON Schema of AIP-39 permits an
 /// empty text.
 fn or_else<'t>(written: Option<&'t str>, derived: Option<&'t str>) -> Option<&'t str> {
     written.filter(|text| !text.is_empty()).or(derived)
 }
 
-/// How long an id is, in bytes.
+/// The allowed length of an id, in bytes.
 const ID_LENGTH: std::ops::RangeInclusive<usize> = 2..=80;
 
 /// Whether a text is an id: lower-case letters, digits, dashes and dots, with at most one colon

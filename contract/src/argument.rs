@@ -115,8 +115,8 @@ fn values(field: &FieldReader<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Checks that each name in `used`, which also has the name's line, is an argument, and that each
-/// argument is used.
+/// Checks that each name in `used` is an argument, and that each argument is used. `used` has each
+/// name with its line.
 pub(crate) fn check(used: &BTreeSet<(&str, u32)>, arguments: &[Argument], report: &FileReport<'_>) {
     let known = |name: &str| arguments.iter().any(|argument| argument.name == name);
     let mut reported = BTreeSet::new();
@@ -195,7 +195,7 @@ impl Text {
         text
     }
 
-    /// Adds text, which is on the line `line` of the document.
+    /// Adds text from the line `line` of the document.
     pub(crate) fn extend(&mut self, source: &str, line: u32) {
         let mut rest = source;
         while let Some((before, from)) = rest.find("{{").and_then(|at| rest.split_at_checked(at)) {
@@ -247,7 +247,8 @@ impl Text {
         })
     }
 
-    /// The text with values in place of the placeholders; `None` if it has more than `limit` bytes.
+    /// The text with values in place of the placeholders; `None` if the result has more than
+    /// `limit` bytes. `literal` converts the author's text, and `value` gives an argument's value.
     pub fn fill<'v>(
         &'v self,
         limit: usize,

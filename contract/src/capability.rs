@@ -56,8 +56,8 @@ impl Capability {
     /// Reads `class:scope`.
     ///
     /// # Errors
-    /// If the text has no colon, the class or the scope is not valid, or the class has the spelling
-    /// of tools.json.
+    /// If the text has no colon, the class or the scope is not valid, or the class is spelled as in
+    /// tools.json (`net` instead of `network`).
     pub fn parse(text: &str) -> Result<Capability, CapabilityError> {
         let fail = |message: String| Err(CapabilityError { message });
         let Some((class, scope)) = text.split_once(':') else {
@@ -150,8 +150,8 @@ impl Capability {
         }
     }
 
-    /// `class:scope` with the port as it was written, even if it is the default port. Surfaces of
-    /// earlier versions have this form.
+    /// `class:scope` with the port as it was written, even if it is the default port. Earlier
+    /// versions wrote a bundle's surface (what a model or a policy sees of it) in this form.
     pub fn as_written(&self) -> String {
         match self.host().map(|host| (host, host.written_port())) {
             Some((host, Some(port))) => format!("{}:{}:{port}", self.class, host.host()),
@@ -175,8 +175,8 @@ impl Capability {
         }
     }
 
-    /// Whether its scope is `*`, for a host with or without a port. Only a capability whose scope
-    /// is `*`, too, covers it.
+    /// Whether its scope is `*`, or for a host `*` with a port. Only another wildcard covers a
+    /// wildcard.
     pub fn is_wildcard(&self) -> bool {
         match &self.scope {
             Scope::Host(host) => host.name == host::HostName::Any,

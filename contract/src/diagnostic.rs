@@ -60,7 +60,7 @@ impl<'f> FileReport<'f> {
         self.push(Diagnostic { hint, ..found });
     }
 
-    /// Drops the warnings with other codes than this one.
+    /// Drops the warnings that have another code.
     pub(crate) fn warn_only_of(&self, code: &Code) {
         let kept = |found: &Diagnostic| found.is_error() || found.code == code.code;
         self.diagnostics.borrow_mut().retain(kept);
@@ -91,8 +91,9 @@ impl<'f> FileReport<'f> {
         self.misspelt.borrow_mut().insert(field);
     }
 
-    /// Returns `value` only if no error was reported. If `value` is missing, an error must have
-    /// been reported.
+    /// Returns `value` only if no error was reported for this file or, with
+    /// [`FileReport::follows`], for another. If `value` is missing, an error must have been
+    /// reported.
     pub(crate) fn finish<T>(self, value: Option<T>) -> Parsed<T> {
         let refused = self.follows.get() || self.has_errors();
         debug_assert!(refused || value.is_some(), "a refusal needs a diagnostic");

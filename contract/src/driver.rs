@@ -1,5 +1,5 @@
-//! Drivers: DRIVER.md (AIP-30), which states how contracts are carried out and on what terms. No
-//! code is read here.
+//! Drivers: DRIVER.md (AIP-30), which states how contracts are carried out and on what terms. A
+//! driver's component is not read here.
 
 mod check;
 mod component;
@@ -62,14 +62,14 @@ pub struct Driver {
     pub implements: Vec<Implements>,
     /// `network.egress`: the part of the contract's network that it uses. Empty means no network.
     pub egress: CapabilitySet,
-    /// Whether `network.egress` is written, even as an empty list: its component may then import
-    /// HTTP.
+    /// Whether `network.egress` is written, even as an empty list: the driver's component may then
+    /// import HTTP.
     pub declares_network: bool,
     /// Its needs beyond the contract. They require a policy rule that names the driver.
     pub requires: Requires,
     /// The machines on which it can run.
     pub platform: Platform,
-    /// The cost of its calls, unless an entry states another cost.
+    /// The cost of its calls, unless the entry of `implements` states another cost.
     pub cost_override: CostOverride,
     /// Narrows the contract's `timeout_ms`, never widens it.
     pub timeout_override: Option<Duration>,
@@ -99,7 +99,8 @@ pub struct Driver {
     pub body: String,
     /// Whether it represents a transport of tools.json, and so has no DRIVER.md.
     pub is_attachment: bool,
-    /// The reason if it represents a denied transport of tools.json. Such a driver serves no call.
+    /// The reason for a denial, if it represents a denied transport of tools.json. Such a driver
+    /// serves no call.
     pub denied: Option<DeniedTransport>,
 }
 
@@ -157,15 +158,16 @@ impl Driver {
         format!("{}@{}", self.id, self.version.major)
     }
 
-    /// The one host to which the requests of a declarative driver go, by https; without a port, 443
-    /// is used. `None` for other kinds, and if `egress` is not exactly one host without wildcard.
+    /// The one host to which the requests of a declarative driver (`kind: http`) go, by https.
+    /// Without a port, 443 is used. `None` for other kinds, and if `egress` is not exactly one host
+    /// without wildcard.
     pub fn origin(&self) -> Option<&HostPattern> {
         let host = self.egress.iter().next()?.host()?;
         (self.kind == DriverKind::Http && self.egress.len() == 1 && host.is_literal())
             .then_some(host)
     }
 
-    /// The first entry that serves this version of a contract.
+    /// The first entry of `implements` that serves this version of a contract.
     pub fn implements_tool(&self, id: &str, version: &semver::Version) -> Option<&Implements> {
         let version = nodejs_semver::Version::parse(version.to_string()).ok()?;
         self.implements
@@ -173,8 +175,8 @@ impl Driver {
             .find(|entry| entry.is_of(id) && entry.version.satisfies(&version))
     }
 
-    /// Resolves the contract's id of each entry that names its contract by a path. `id_at` returns
-    /// the id of the contract at a path as written in the entry. Returns the paths without a
+    /// Sets the contract's id in each entry that names its contract by a path. `id_at` returns the
+    /// id of the contract at such a path, which is given as written. Returns the paths without a
     /// contract, with their positions.
     pub fn resolve_paths(
         &mut self,

@@ -18,7 +18,7 @@ const MAX_PLACE_BYTES: usize = 1024;
 /// How long a title or description may be, in bytes.
 const WORDS: usize = 1000;
 
-/// The keywords that a form may have besides its fields.
+/// The keywords that a form's schema may have at the top level.
 const KEYWORDS: &[&str] = &[
     "$schema",
     "type",
@@ -132,7 +132,8 @@ fn only(object: &Map<String, Value>, names: &[&str], what: &str) -> Result<(), S
     }
 }
 
-/// Whether a text is neither empty nor too long, and clients show and return it unchanged.
+/// Whether a text has an allowed length, and no hidden characters, so that clients show and return
+/// it unchanged.
 fn is_plain(text: &str) -> bool {
     (1..=NAME).contains(&text.len()) && !text.chars().any(is_hidden)
 }
@@ -202,8 +203,8 @@ fn keep(field: &Map<String, Value>, keywords: &[&str]) -> Map<String, Value> {
     kept
 }
 
-/// The choices under one of two keywords; the second keyword also gives each choice a title. `None`
-/// if there are no choices.
+/// The choices: under `enum`, or under the keyword `titled`, which also gives each choice a title.
+/// `None` without choices. With both keywords, the result is `error`.
 fn choices(
     object: &Map<String, Value>,
     titled: &str,

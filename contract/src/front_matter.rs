@@ -24,7 +24,7 @@ impl FrontMatter<'_> {
     }
 }
 
-/// Splits a document into its two parts; reports a diagnostic if it returns `None`.
+/// Splits a document into front matter and body; reports a diagnostic if it returns `None`.
 pub(crate) fn split<'s>(source: &'s str, report: &FileReport<'_>) -> Option<FrontMatter<'s>> {
     split_with(source, KeyForm::Text, report)
 }
@@ -112,8 +112,8 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// Reads the outline of a TOOL.md, DRIVER.md, ACTION.md, prompt or sidecar; `None` if its front
-    /// matter can't be split off or is not YAML.
+    /// Reads the outline of a TOOL.md, DRIVER.md, ACTION.md, prompt or description of a resource;
+    /// `None` if the front matter can't be split off or is not YAML.
     pub fn read(source: &str) -> Option<Outline> {
         let parts = split(source, &FileReport::new(""))?;
         Some(Outline {

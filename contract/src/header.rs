@@ -18,7 +18,8 @@ const FORBIDDEN_PREFIXES: &[&str] = &["proxy-", "x-forwarded-", "x-original-host
 /// assert!(!is_forbidden("accept"));
 /// ```
 pub fn is_forbidden(name: &str) -> bool {
-    // Gateways pass `a_b` and `a-b` to their programs under the same name.
+    // Gateways pass `a_b` and `a-b` to their programs under the same name. So `a_b` is forbidden if
+    // `a-b` is, or if `a-b` is a header with special rules.
     if name.contains('_') {
         let plain = name.replace('_', "-");
         let ours = ["content-length", "authorization", "cookie"];

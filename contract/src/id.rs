@@ -23,7 +23,7 @@ impl IdError {
 }
 
 impl ToolId {
-    /// Reads an id as AIP-14 writes it.
+    /// Reads an id by the rules of AIP-14.
     ///
     /// # Errors
     /// The text has another length or other characters.
@@ -31,7 +31,7 @@ impl ToolId {
         ToolId::checked(text, false)
     }
 
-    /// Reads an id of a version 1 tools.json, in which `_` is allowed, too.
+    /// Reads an id by the rules of a version 1 tools.json, which also allow `_`.
     ///
     /// # Errors
     /// The text has another length or other characters.

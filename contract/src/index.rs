@@ -55,7 +55,7 @@ pub struct IndexEntry {
     /// The capabilities that it needs, spelled as families (`net:`, `fs:`, `db:`) in the document.
     pub capabilities: CapabilitySet,
     /// Families of version 1 that no policy can grant: without a scope (`exec`, `model`), or with a
-    /// scope that the family does not have. The attachment is denied because of them.
+    /// scope that the family does not have. If there are any, the transport is denied.
     pub ungrantable: Vec<String>,
     /// Ids of secrets that it needs.
     pub secrets: Vec<String>,
@@ -71,9 +71,9 @@ pub struct IndexEntry {
 
 impl Index {
     /// The contracts of a version 1 document, for a bundle without TOOL.md; empty for version 2.
-    /// Open points are read in the stricter way: every capability counts as a mutation, unless the
-    /// transport is an HTTP request that only reads and the capability is one that contracts can
-    /// require.
+    /// Version 1 leaves points open, which are read in the stricter way: every capability counts as
+    /// a mutation. The exception is a capability that contracts can require, if the transport is an
+    /// HTTP request that only reads.
     pub fn contracts(&self) -> Vec<Tool> {
         if self.version == 1 {
             self.tools.iter().map(contract).collect()
@@ -167,7 +167,7 @@ pub fn family(capability: &Capability) -> String {
 /// Reads a capability in the spelling of tools.json.
 ///
 /// # Errors
-/// There is no colon, a part is empty, or the family does not have the scope.
+/// The colon is missing, a part is empty, or the scope is not valid for the family.
 pub fn parse_family(text: &str) -> Result<Capability, CapabilityError> {
     let short = text
         .split_once(':')
@@ -200,8 +200,8 @@ fn contract(entry: &IndexEntry) -> Tool {
         .filter(is_change)
         .cloned()
         .collect();
-    // No declaration covers everything that a program does, and an ungrantable family may be a
-    // change.
+    // A program counts as a change, since no declaration covers everything that it does. An
+    // ungrantable family counts as a change, since it may be one.
     let undeclared = !entry.ungrantable.is_empty();
     let changes =
         undeclared || !mutates.is_empty() || matches!(entry.transport, Transport::Exec { .. });
@@ -413,7 +413,7 @@ fn transport(transport: &Transport) -> String {
     }
 }
 
-/// Both texts; a long text is cut to the part in which they start to differ.
+/// Both texts; a long text is cut to the part around their first difference.
 fn contrast(expected: &str, found: &str) -> (String, String) {
     const BEFORE: usize = 20;
     let pairs = expected.chars().zip(found.chars());

@@ -1,6 +1,7 @@
 //! Formats of Toolward bundles: contracts (TOOL.md), drivers (DRIVER.md), actions (ACTION.md),
-//! prompts, sidecars of resources and the index (tools.json), with JSON Schema and the vocabulary
-//! of capabilities. This crate reads no file, no environment and no clock, and prints nothing.
+//! prompts, descriptions of resources and the index (tools.json), with JSON Schema and the
+//! vocabulary of capabilities. This crate reads no file, no environment and no clock, and prints
+//! nothing.
 //!
 //! A parser takes text and returns a validated value or a list of [`Diagnostic`]s:
 //!
@@ -50,10 +51,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// The rest of the bundle, for the references of a document.
+/// The rest of the bundle, in which the references of a document are looked up.
 pub trait Scope: SchemaScope {
-    /// The action that `implements` of a TOOL.md refers to. An inline action is not looked up. A
-    /// path is looked up from each folder to which it may be relative, until an action is found.
+    /// The action that `implements` of a TOOL.md refers to. An inline action is not looked up. If a
+    /// path may be relative to several folders, each resulting path is looked up until an action is
+    /// found.
     fn action(&self, _reference: &action::Reference) -> Option<Arc<action::Action>> {
         None
     }
@@ -77,8 +79,8 @@ pub trait Scope: SchemaScope {
     }
 
     /// Whether [`Scope::action`] returned `None` because the action may be in a library that only
-    /// the host that runs the bundle has. The contract is then read without the action, but it
-    /// never runs without it.
+    /// the host that runs the bundle has. The contract is then read without the action, but no tool
+    /// runs without its action.
     fn is_action_elsewhere(&self, _reference: &action::Reference) -> bool {
         false
     }
@@ -88,7 +90,7 @@ pub trait Scope: SchemaScope {
         Vec::new()
     }
 
-    /// The ids that [`Scope::action`] knows, and the paths, each with `./` before it, for hints.
+    /// For hints: the ids that [`Scope::action`] knows, and the paths, each with a leading `./`.
     fn actions(&self) -> Vec<String> {
         Vec::new()
     }

@@ -185,8 +185,8 @@ fn special(text: &str, line: u32) -> Option<Line<'_>> {
     (length == target.len()).then_some(Line::Part(Part::Chosen { argument, line }))
 }
 
-/// The code fence on a line: one that opens code, or, if `open` is the opening fence, the fence
-/// that closes it.
+/// The code fence on a line. Without `open`, this is a fence that opens code. `open` is the fence
+/// that opened the code around the line: then only a fence that closes this code is returned.
 fn fence<'l>(text: &'l str, open: Option<&str>) -> Option<&'l str> {
     let trimmed = text.trim();
     let mark = trimmed.chars().next().filter(|c| matches!(c, '`' | '~'))?;

@@ -30,9 +30,9 @@ pub struct Resource {
     pub description: String,
     /// Its media type; `None` means the type for the file's name.
     pub mime_type: Option<String>,
-    /// The URI that it requests.
+    /// The URI that the bundle requests for it.
     pub uri: Option<String>,
-    /// The URI template that it requests.
+    /// The URI template that the bundle requests for it.
     pub uri_template: Option<UriTemplate>,
     /// The arguments. A template has at least one; other resources have none.
     pub arguments: Vec<Argument>,
@@ -85,7 +85,7 @@ impl Resource {
         let used: BTreeSet<_> = text.places().collect();
         let mut arguments = self.arguments.clone();
         for argument in &mut arguments {
-            // The argument's position is in the sidecar, not in this file.
+            // The argument's position is in the sidecar, so findings get the start of this file.
             argument.at = Position::START;
         }
         argument::check(&used, &arguments, &report);

@@ -27,7 +27,7 @@ pub(crate) fn id(fields: &mut MappingReader<'_>) -> Option<ToolId> {
 /// The reason why events have no effect.
 pub(crate) const NO_EVENTS: &str = "this host fires no events";
 
-/// Warns of a field that is stored but has no effect. `instead` describes the behaviour instead.
+/// Warns of a field that is stored but has no effect. `instead` describes what happens instead.
 pub(crate) fn without_effect(name: &str, at: Position, instead: &str, report: &FileReport<'_>) {
     let message = format!("expected a field that has an effect, found `{name}`: {instead}");
     report.add(&codes::FIELD_WITHOUT_EFFECT, at, message);
@@ -94,8 +94,8 @@ fn warn_about(capability: &Capability, at: Position, report: &FileReport<'_>) {
     }
 }
 
-/// The subfields of `requires`. A missing subfield is not stated; an empty one states that there
-/// are no capabilities.
+/// The subfields of `requires`. A subfield that the document omits is not in `parts`. An empty
+/// subfield means no capabilities.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequiresParts {
     pub(crate) parts: Vec<(&'static str, Class, PlacedValue<CapabilitySet>)>,
@@ -112,7 +112,8 @@ impl RequiresParts {
     }
 }
 
-/// Takes the subfields out of a mapping: [`Class::required`] or [`Class::required_ours`].
+/// Takes the subfields in `known` out of a mapping. `known` is [`Class::required`] or
+/// [`Class::required_ours`].
 pub(crate) fn requires_parts(
     fields: &mut MappingReader<'_>,
     known: impl Iterator<Item = (&'static str, &'static Class)>,
@@ -128,7 +129,7 @@ pub(crate) fn requires_parts(
     RequiresParts { parts }
 }
 
-/// A list of scopes of one class.
+/// Reads a list of scopes of one class.
 pub(crate) fn scopes(field: &FieldReader<'_>, class: &Class) -> CapabilitySet {
     let mut value = CapabilitySet::new();
     for (found, at) in field.texts() {
@@ -240,7 +241,8 @@ pub(crate) fn is_deceptive(c: char) -> bool {
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Reads text for people: of limited length, without deceptive characters.
+/// Reads text for people: of limited length, without deceptive characters. `lines` allows line
+/// feeds and tabs.
 pub(crate) fn prose(
     field: &FieldReader<'_>,
     length: std::ops::RangeInclusive<usize>,
@@ -327,7 +329,8 @@ pub(crate) fn version(field: &FieldReader<'_>) -> Option<semver::Version> {
             let message = format!(
                 "expected `{name}` to be a semantic version such as 1.0.0, found {found:?} ({error})"
             );
-            // A number loses the zeros at its end: `1.10` is read as 1.1.
+            // A number loses the zeros at its end: `1.10` is read as 1.1. So only a whole number
+            // gets a hint.
             let is_exact = !matches!(field.content, Content::Number(_))
                 || found
                     .strip_suffix(".0")

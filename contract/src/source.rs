@@ -73,7 +73,7 @@ impl<'n> FieldReader<'n> {
         self.read(self.inner.integer(range))
     }
 
-    /// The value at a path of keys below, with dots between them, if it is present.
+    /// The value below this one at a path, which is keys with dots between them, if it is present.
     pub(crate) fn below(&self, path: &str) -> Option<FieldReader<'n>> {
         let node: &'n Node = self.inner.node;
         let node = path.split('.').try_fold(node, |node, key| node.get(key))?;

@@ -66,12 +66,13 @@ impl Serialize for Approval {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CostClass {
-    /// No metered call.
+    /// A call has no metered cost.
     #[default]
     Trivial,
     /// Counts against a quota. No host counts calls yet.
     Metered,
-    /// A question for approval states it; without a question, the command `call` warns of it.
+    /// A question for approval states this class; without a question, the command `call` warns of
+    /// it.
     Expensive,
 }
 
@@ -133,7 +134,7 @@ impl Retry {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Requires {
-    /// All of them as capabilities.
+    /// All requirements, as capabilities.
     pub capabilities: CapabilitySet,
 }
 

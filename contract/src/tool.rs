@@ -1,6 +1,6 @@
-//! Contracts: TOOL.md (AIP-14) and `define_tool`. A contract states what a tool does; drivers carry
-//! it out. This module also reads the keys of `metadata` that the host uses; all other keys belong
-//! to the author.
+//! Contracts: TOOL.md (AIP-14) and `define_tool`. A contract states what a tool does; drivers
+//! implement the tool. This module also reads the keys of `metadata` that the host uses; all other
+//! keys belong to the author.
 
 mod parse;
 
@@ -89,7 +89,7 @@ pub struct Tool {
     pub mcp_schemas: McpSchemas,
     /// `metadata.toolward.aliases`: former names.
     pub aliases: Vec<String>,
-    /// `metadata.toolward.namespace`: the collision boundary of the name.
+    /// `metadata.toolward.namespace`: the group of tools within which names can collide.
     pub namespace: Option<String>,
     /// `metadata.toolward.search_hint`: words for discovery.
     pub search_hint: Option<String>,
@@ -105,8 +105,7 @@ impl Tool {
         format!("{}@{}", self.id, self.version.major)
     }
 
-    /// The collision boundary of its name: the declared namespace, or otherwise its id without the
-    /// last part.
+    /// The namespace that applies: the declared one, or otherwise the id without its last part.
     pub fn effective_namespace(&self) -> &str {
         let id = self.id.as_str();
         let of_id = id.rsplit_once('.').map_or(id, |(namespace, _)| namespace);

@@ -143,7 +143,7 @@ impl Source {
         }
     }
 
-    /// Whether the bytes come over the network, so that newer ones may be withheld.
+    /// Whether the bytes come over the network, so that someone could withhold newer versions.
     pub fn is_remote(&self) -> bool {
         !matches!(self, Self::Path(_))
     }

@@ -59,9 +59,9 @@ impl OutgoingBundle {
     /// Prepares a bundle. Compression takes about a second for a few MB.
     ///
     /// # Errors
-    /// [`FailureReason::NotPublishable`] if the envelope is not over this manifest, or if one of
-    /// `details` has more than 1024 bytes or more than one line;
-    /// [`Cause::Signing`](crate::Cause) if it is not a bundle.
+    /// [`FailureReason::NotPublishable`] if the envelope does not sign the manifest in `contents`,
+    /// or if one of `details` has more than 1024 bytes or more than one line;
+    /// [`Cause::Signing`](crate::Cause) if `contents` is not a bundle.
     pub fn new(contents: &Contents<'_>, details: &Details) -> Result<Self, Failure> {
         let refuse = || Failure::new(FailureReason::NotPublishable);
         let envelope = Envelope::parse(contents.envelope).map_err(refused)?;

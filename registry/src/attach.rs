@@ -40,11 +40,11 @@ pub struct Referrer {
 }
 
 impl RegistryClient {
-    /// Attaches a document to the current target of `subject`, and returns the digest of its OCI
-    /// manifest. Attaching it again changes nothing.
+    /// Attaches a document to the current target of `subject`, and returns the digest of the
+    /// document's OCI manifest. Attaching the document again changes nothing.
     ///
     /// # Errors
-    /// [`FailureReason::AttachmentInvalid`] if it is not an envelope of this kind; the errors of the
+    /// [`FailureReason::AttachmentInvalid`] if `envelope` is not of this kind; the errors of the
     /// transfer.
     pub async fn attach(
         &self,
@@ -87,8 +87,8 @@ impl RegistryClient {
     /// limits allow. They are not verified.
     ///
     /// # Errors
-    /// The failure to list them. The list is empty if there are no referrers, or if the registry
-    /// has neither the referrers API nor an index under the fallback tag.
+    /// The failure to list the documents. The list is empty if the bundle has no referrers, or if
+    /// the registry has neither the referrers API nor an index under the fallback tag.
     pub async fn referrers(
         &self,
         subject: &Reference,
@@ -121,7 +121,7 @@ impl Operation {
                 None => without_api?.unwrap_or_default(),
             },
         };
-        // A registry may ignore the filter.
+        // A registry may ignore the filter in the request.
         let of_kind = entries
             .into_iter()
             .filter(|entry| entry.artifact_type.as_deref() == Some(kind.artifact_type()));
@@ -251,9 +251,9 @@ fn fallback_tag(reference: &Reference, subject: BlobDigest) -> Result<Reference,
     reference.with_tag(&format!("sha256-{}", subject.hex()))
 }
 
-/// Adds the signatures of other envelopes over the same payload and type to `base`, each once. If
-/// there is none to add, or if the result would be larger than readers accept, the bytes stay the
-/// same. Signatures are not verified.
+/// Adds to the envelope `base` the signatures of other envelopes with the same payload and type,
+/// each once. If no signature is added, or if the result would be larger than readers accept, the
+/// bytes stay the same. Signatures are not verified.
 ///
 /// # Errors
 /// [`Cause::Signing`] if `base` is not an envelope. Invalid envelopes among `others` are skipped.

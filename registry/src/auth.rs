@@ -113,9 +113,9 @@ impl Operation {
 }
 
 impl RegistryTransport {
-    /// Checks that credentials may be sent to the realm. Its origin must be the registry's, or be
-    /// known or allowed for this registry. It must use https, or plain http on this machine if the
-    /// client allows that.
+    /// Checks that credentials may be sent to the realm, the address of a token server. Its origin
+    /// must be the registry's, or be known or allowed for this registry. It must use https, or
+    /// plain http on this machine if the client allows that.
     fn check_realm(&self, access: &AccessScope, asked: &Url, realm: &str) -> Result<Url, Failure> {
         let refuse = || Failure::new(FailureReason::RealmRefused).at(shown(asked));
         let own = origin(asked);

@@ -56,9 +56,9 @@ pub struct ClientOptions {
     pub credentials: RegistryCredentials,
     /// The limits of the client.
     pub limits: ClientLimits,
-    /// Registries (`host[:port]`), each with the origin of a token server, `https://host[:port]`,
-    /// to which its credentials may be sent. A realm at the registry's own origin is always
-    /// allowed, and so are the built-in token servers of public registries.
+    /// Registries (`host[:port]`), each with the origin of a realm (a token server),
+    /// `https://host[:port]`, to which its credentials may be sent. A realm at the registry's own
+    /// origin is always allowed, and so are the built-in token servers of public registries.
     pub realms: Vec<(String, String)>,
     /// Origins, `https://host[:port]`, to which downloads may be redirected, at addresses that
     /// `redirect_addresses` allows. No credentials ever go there.
@@ -98,7 +98,7 @@ impl ClientOptions {
     pub fn build(self) -> Result<RegistryClient, Failure> {
         let tls = tls(self.system_roots, &self.authorities)?;
         let http = self.http(tls.clone(), |http| {
-            // `localhost` always means this machine, whatever the resolver returns.
+            // `localhost` always means this machine, even if the resolver returns another address.
             let loopback = [
                 ([127, 0, 0, 1], 0).into(),
                 (std::net::Ipv6Addr::LOCALHOST, 0).into(),

@@ -40,7 +40,7 @@ impl fmt::Debug for RegistryCredentials {
     }
 }
 
-/// The file. Keys of other programs are ignored.
+/// Docker's `config.json`. Keys for other purposes are ignored.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct DockerConfig {
@@ -78,8 +78,8 @@ impl RegistryCredentials {
         self
     }
 
-    /// Whether a login for a registry, `host[:port]`, exists, with or without the default port.
-    /// `plain` states whether plain http is used with this machine.
+    /// Whether a login exists for a registry, `host[:port]`, spelled with or without the default
+    /// port. `plain` states whether plain http is used with this machine.
     pub fn has(&self, registry: &str, plain: bool) -> bool {
         self.known(registry, plain).is_some()
     }
@@ -191,7 +191,7 @@ pub struct Login {
 }
 
 impl Login {
-    /// Checks the name.
+    /// Makes a login, after checking the name.
     ///
     /// # Errors
     /// [`FailureReason::CredentialsInvalid`] for an empty name, or a name with a colon or a control
@@ -290,7 +290,7 @@ impl Helpers {
             .map_err(|_| failed().expected(format!("an answer within {time:?}")))?
             .map_err(|error| failed().caused_by(error))?;
         if !status.success() {
-            // Only this message of the protocol is recognised.
+            // This message of the protocol means that the helper has no login.
             if answer.starts_with(b"credentials not found") {
                 return Ok(None);
             }

@@ -24,7 +24,7 @@ use crate::transport::{Operation, RegistryRequest};
 pub struct FetchedDocument {
     /// The envelope's bytes.
     pub bytes: Vec<u8>,
-    /// The digest of the OCI manifest, if it came from a registry.
+    /// The digest of the OCI manifest, if the document came from a registry.
     pub digest: Option<BlobDigest>,
 }
 
@@ -63,9 +63,10 @@ impl RegistryClient {
     /// [`DocumentArtifact::reference`].
     ///
     /// # Errors
-    /// [`FailureReason::AttachmentInvalid`] if it is not an envelope of this kind;
+    /// [`FailureReason::AttachmentInvalid`] if `envelope` is not of this kind;
     /// [`FailureReason::ReferenceIncomplete`] if the reference has neither tag nor digest;
-    /// [`FailureReason::NotPublishable`] if it has another digest; the errors of the transfer.
+    /// [`FailureReason::NotPublishable`] if the reference has another digest than the document; the
+    /// errors of the transfer.
     pub async fn push_document(
         &self,
         kind: DocumentArtifact,

@@ -73,8 +73,8 @@ enum TransferEnd {
 }
 
 impl Operation {
-    /// Downloads `blob` to `sink`, which may already have the first bytes, and returns the complete
-    /// sink.
+    /// Downloads `blob` to `sink`, and returns the complete sink. `sink` may already have the first
+    /// bytes.
     pub(crate) async fn download(
         &self,
         reference: &Reference,
@@ -160,8 +160,8 @@ impl Operation {
                 }
             }
             StatusCode::OK => sink.restart().map_err(io)?,
-            // The server's blob ends before the requested range, so the bytes so far are not its
-            // start.
+            // The server's blob ends before the requested range, so the bytes so far are not from
+            // this blob.
             StatusCode::RANGE_NOT_SATISFIABLE if sink.length > 0 => {
                 sink.restart().map_err(io)?;
                 let failure = unexpected(response).await;
@@ -336,7 +336,7 @@ fn unnamed(folder: &Dir) -> std::io::Result<File> {
 
 fn open(folder: &Dir, name: &str, options: &mut OpenOptions) -> std::io::Result<File> {
     options.read(true).write(true).follow(FollowSymlinks::No);
-    // A bundle may be private to its owner.
+    // Only the owner may read the file, since a bundle may be private.
     #[cfg(unix)]
     cap_std::fs::OpenOptionsExt::mode(options, 0o600);
     folder

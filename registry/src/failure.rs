@@ -69,7 +69,7 @@ codes! {
             "check the address, the network and the certificate authority, then try again";
         Timeout = "registry-timeout", "the registry took too long",
             "try again, or allow more time";
-        /// 429, 502, 503 or 504 until the time was up.
+        /// 429, 502, 503 or 504 until no retry was left.
         Busy = "registry-busy", "the registry has no time for this now",
             "try again later";
         Failed = "registry-failed", "the registry did not do what was asked",
@@ -77,10 +77,10 @@ codes! {
         /// 404.
         NotFound = "registry-not-found", "the server does not have this",
             "check repository, tag and digest";
-        /// 401 and no credentials.
+        /// A login is demanded, but none is known.
         CredentialsNeeded = "registry-credentials-needed", "the registry wants credentials, and none are set for it",
             "write `username` and `password` into a `[[registry]]` of toolward.toml, or give --docker-config";
-        /// 401 or 403 with credentials.
+        /// 401 or 403 in any other case.
         CredentialsRefused = "registry-credentials-refused", "the registry refuses access",
             "check user name, password and permissions for this repository";
         CredentialsInvalid = "registry-credentials-invalid", "the credentials can't be used",
@@ -91,7 +91,7 @@ codes! {
             "if that is known to be right, write it as `realm` into a `[[registry]]` of toolward.toml, or give --allow-realm";
         RedirectRefused = "registry-redirect-refused", "the registry redirects to somewhere else",
             "if that is known to be right, write it to `redirects_to` of a `[[registry]]` of toolward.toml, or give --allow-redirects-to";
-        /// Against the protocol, or too much.
+        /// The answer breaks the protocol.
         ResponseInvalid = "registry-response-invalid", "the registry's answer makes no sense",
             "check that the address is that of a registry";
         ResponseTooLarge = "registry-response-too-large", "the answer is larger than it may be",
@@ -110,7 +110,7 @@ codes! {
             "try again; if it stays so, the registry's copy is broken";
         BlobEndless = "blob-endless", "the registry serves more of the blob than the manifest states",
             "do not use this registry for this bundle; tell the publisher";
-        /// What shall be pushed is not signed, or signed for something else.
+        /// The bundle or document is not signed, or has another digest than the reference.
         NotPublishable = "registry-not-publishable", "this can't be pushed",
             "sign it first: `toolward publisher sign`";
         AttachmentInvalid = "registry-attachment-invalid", "an attachment is wrong",

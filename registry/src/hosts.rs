@@ -17,8 +17,8 @@ use crate::reference::{Reference, is_loopback};
 pub(crate) const NOT_GLOBAL: &str = "the registry has to serve its downloads itself: only `redirects_to` of a registry on this \
      machine allows such an address";
 
-/// A function that checks whether a redirect may lead to an address. The error is the kind of the
-/// address.
+/// A function that checks whether a redirect may lead to an address. The error is the kind of a
+/// refused address.
 pub type AddressCheck = fn(IpAddr) -> Result<(), &'static str>;
 
 /// The origins to which downloads may be redirected.
@@ -170,8 +170,8 @@ pub enum HostRole {
 }
 
 /// A host that a registry names, but that neither a setting nor the list of known hosts allows. It
-/// has a name in the public DNS and is reached by https. It is added to a failure as its
-/// [source](Error::source); the failure's text does not change.
+/// has a name in the public DNS and is reached by https. An unknown host is added to a failure as
+/// the failure's [source](Error::source), and does not change the text of the failure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{origin}")]
 pub struct UnknownHost {

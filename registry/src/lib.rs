@@ -4,9 +4,9 @@
 //!
 //! Registries, and everyone on the path to them, are assumed hostile: every size is bounded before
 //! it is read and every digest checked. Redirects are followed only to allowed or known hosts, and
-//! credentials go only to the registry itself and to allowed or known realms. That is why
-//! `oci-client` is not used: it reads manifests of any length, follows redirects, sends credentials
-//! to the realm that the registry names, and looks for proxies in the environment.
+//! credentials go only to the registry itself and to allowed or known realms (token servers). That
+//! is why `oci-client` is not used: it reads manifests of any length, follows redirects, sends
+//! credentials to the realm that the registry names, and looks for proxies in the environment.
 //!
 //! ```no_run
 //! use toolward_registry::{ClientOptions, PullOptions, Reference};

@@ -1,7 +1,7 @@
 //! Stable media types, annotations and tags of artifacts in a registry, which are documented for
 //! other clients. Also the manifests and indexes of the OCI image specification, with the fields
-//! that this crate uses. They are serialized in the order of the fields, on which the digest
-//! depends.
+//! that this crate uses. Manifests and indexes are serialized in the order of the fields, since the
+//! digest depends on that order.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub const EMPTY_BYTES: &[u8] = b"{}";
 pub const TITLE: &str = "org.opencontainers.image.title";
 /// Annotation: the bundle's version.
 pub const VERSION: &str = "org.opencontainers.image.version";
-/// Annotation: when the bundle was created, by its manifest.
+/// Annotation: the time at which the bundle was created, according to its manifest.
 pub const CREATED: &str = "org.opencontainers.image.created";
 /// Annotation: a sentence about the bundle.
 pub const DESCRIPTION: &str = "org.opencontainers.image.description";

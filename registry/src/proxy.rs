@@ -12,8 +12,8 @@ use crate::reference::is_loopback;
 /// How long the list of exceptions may be, in bytes.
 const MAX_EXCEPTIONS: usize = 64 * 1024;
 
-/// A proxy for `https`. Requests to this machine, the only ones that may use plain http, don't go
-/// through it.
+/// A proxy for `https`. Requests to this machine don't go through the proxy; only these may use
+/// plain http.
 ///
 /// ```
 /// use toolward_registry::Proxy;
@@ -49,9 +49,9 @@ enum ExceptedHost {
 
 impl Proxy {
     /// Reads a proxy. `address` is `http://HOST:PORT`, `https://HOST:PORT` or `HOST:PORT`,
-    /// optionally with a name and a password. `exceptions` has the form of `NO_PROXY`: a
-    /// comma-separated list of names, which include all names below them, and addresses, each with
-    /// an optional port; or `*`.
+    /// optionally with a name and a password. `exceptions` has the form of `NO_PROXY`: `*`, or a
+    /// comma-separated list of names and addresses, each with an optional port. A name includes all
+    /// names below it.
     ///
     /// # Errors
     /// [`FailureReason::ProxyInvalid`], which contains no part of `address`.
@@ -118,7 +118,7 @@ impl Exception {
         }
         let text = text.to_ascii_lowercase();
         let bare = text.trim_start_matches('[').trim_end_matches(']');
-        // An IPv6 address contains colons.
+        // A plain address has no port, but an IPv6 address has colons.
         let (host, port) = match bare.parse::<IpAddr>() {
             Ok(_) => (bare, None),
             Err(_) => match text.rsplit_once(':') {

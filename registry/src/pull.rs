@@ -109,7 +109,7 @@ impl RegistryClient {
             .await?;
         let accepted = verify(&envelope.bytes).map_err(|refusal| envelope.refused(refusal))?;
         let (folder, blob) = (options.downloads.to_owned(), artifact.content);
-        // Opening the file reads and hashes the bytes of an earlier attempt.
+        // Opening the file blocks: it reads and hashes the bytes of an earlier attempt.
         let sink = tokio::task::spawn_blocking(move || BlobSink::file(&folder, &blob))
             .await
             .map_err(|error| Failure::new(FailureReason::Io).caused_by(error))??;
@@ -186,8 +186,8 @@ impl Operation {
         self.manifest(&reference.with_digest(entry)).await
     }
 
-    /// A manifest's exact bytes and their digest, which must be the reference's digest if it has
-    /// one.
+    /// A manifest's exact bytes and their digest. If the reference has a digest, the two must be
+    /// equal.
     pub(crate) async fn manifest(
         &self,
         reference: &Reference,
@@ -226,8 +226,8 @@ impl Operation {
     }
 }
 
-/// The envelope must be within this many first bytes of the archive: twice its maximum uncompressed
-/// size.
+/// How many bytes of the archive may come before the end of the envelope: twice the maximum size of
+/// an uncompressed envelope.
 const MAX_FIRST_BYTES: usize = 2 * toolward_signing::envelope::MAX_BYTES;
 
 /// A `.toolbundle` fetched by `https`, not verified.
@@ -243,7 +243,7 @@ pub struct FetchedBundle<T> {
 
 impl RegistryClient {
     /// Fetches a `.toolbundle`. `verify` gets the first entry, the envelope, as soon as it has
-    /// arrived, and the download stops if `verify` refuses. The file has no name in `downloads`. A
+    /// arrived, and the download stops if `verify` refuses. The file in `downloads` has no name. A
     /// broken download fails and is not resumed, since the file on the server may have changed.
     ///
     /// # Errors
@@ -348,7 +348,8 @@ struct FirstBytes {
 }
 
 impl FirstBytes {
-    /// Adds the next chunk, or the end, and returns the envelope once it is complete.
+    /// Adds the next chunk, and returns the envelope once it is complete. `None` is the end of the
+    /// archive.
     fn envelope(&mut self, chunk: Option<&[u8]>) -> Result<Option<Vec<u8>>, Failure> {
         self.bytes.extend_from_slice(chunk.unwrap_or_default());
         if chunk.is_some() && self.bytes.len() < self.next_attempt {

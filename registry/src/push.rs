@@ -39,7 +39,8 @@ impl RegistryClient {
     ///
     /// # Errors
     /// [`FailureReason::ReferenceIncomplete`] if the reference has neither tag nor digest;
-    /// [`FailureReason::NotPublishable`] if it has another digest; the errors of the transfer.
+    /// [`FailureReason::NotPublishable`] if the reference has another digest than the bundle; the
+    /// errors of the transfer.
     pub async fn push(
         &self,
         bundle: &OutgoingBundle,
@@ -139,7 +140,7 @@ impl Operation {
             }
             sent => sent?,
         };
-        // This check only saves an upload. Without a clear answer, the upload decides.
+        // This check only saves an upload. Without a clear answer, the blob is uploaded.
         Ok(response.status() == StatusCode::OK)
     }
 

@@ -64,7 +64,7 @@ impl Reference {
     /// The same repository at another tag, without a digest.
     ///
     /// # Errors
-    /// [`FailureReason::ReferenceInvalid`] if it is not a tag.
+    /// [`FailureReason::ReferenceInvalid`] if `tag` is not a valid tag.
     pub fn with_tag(&self, tag: &str) -> Result<Self, Failure> {
         check_tag(tag)?;
         Ok(Self {
@@ -218,7 +218,7 @@ fn split_authority(authority: &str) -> Result<(String, Option<u16>), Failure> {
 
 fn host_is_valid(host: &str) -> bool {
     if let Some(bare) = host.strip_prefix('[') {
-        // Only the canonical spelling is valid, and an IPv4-mapped address is not.
+        // Only the canonical spelling is valid. An IPv4-mapped address is not valid.
         return bare.strip_suffix(']').is_some_and(|bare| {
             bare.parse::<Ipv6Addr>()
                 .is_ok_and(|ip| ip.to_string() == bare && ip.to_ipv4_mapped().is_none())
@@ -236,8 +236,8 @@ fn host_is_valid(host: &str) -> bool {
     if host.len() > 253 || !host.split('.').all(label) {
         return false;
     }
-    // A host whose last label is a number would be read as an IPv4 address, of which there are
-    // several spellings.
+    // A host whose last label is a number would be read as an IPv4 address, which has several
+    // spellings. Only the canonical one is valid.
     let last = host.rsplit('.').next().unwrap_or_default();
     let numeric = last.starts_with(|first: char| first.is_ascii_digit())
         && (last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x"));

@@ -78,8 +78,8 @@ pub struct TaggedReleases<T> {
 }
 
 impl RegistryClient {
-    /// Reads at most [`MAX_RELEASES`] releases of a repository: those whose tags have the highest
-    /// versions. `verify` gets the envelope of each, with its co-signatures. No content is
+    /// Reads the releases of a repository whose tags have the highest versions, at most
+    /// [`MAX_RELEASES`]. `verify` gets the envelope of each, with its co-signatures. No content is
     /// downloaded.
     ///
     /// # Errors
@@ -151,8 +151,8 @@ impl RegistryClient {
 }
 
 /// Whether the same request may succeed later. Such a failure fails the whole operation: an outage
-/// must not make an older release the newest. Any other failure is final for its tag; otherwise it
-/// would hide every other release for as long as the tag exists.
+/// must not make an older release the newest. Any other failure counts only for its tag; otherwise
+/// one bad tag would hide every other release.
 fn may_pass(failure: &Failure) -> bool {
     matches!(
         failure.kind(),
@@ -160,7 +160,7 @@ fn may_pass(failure: &Failure) -> bool {
     )
 }
 
-/// How many tags are requested at once.
+/// How many tags one request asks for.
 const PAGE_TAGS: usize = 1000;
 
 #[derive(Deserialize)]
@@ -173,8 +173,9 @@ impl RegistryClient {
     /// The tags of a repository, sorted. Entries that are not tags are omitted.
     ///
     /// # Errors
-    /// [`FailureReason::NotFound`]; [`FailureReason::ResponseTooLarge`] if there are more than the limit;
-    /// [`FailureReason::ResponseInvalid`] if the answer is not a list; the errors of the transfer.
+    /// [`FailureReason::NotFound`]; [`FailureReason::ResponseTooLarge`] if there are more tags than
+    /// the limit; [`FailureReason::ResponseInvalid`] if the answer is not a list; the errors of the
+    /// transfer.
     pub async fn tags(&self, reference: &Reference) -> Result<Vec<String>, Failure> {
         let operation = self.operation();
         let first = operation.url(reference, &format!("tags/list?n={PAGE_TAGS}"))?;

@@ -25,7 +25,7 @@ pub struct Diagnostic {
     /// What to do about it, if that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The line of the finding, if the reader of the file [attached it](attach). It is for people;
+    /// The text of the line, if the reader of the file [attached it](attach). It is for people;
     /// programs have the file.
     #[serde(skip)]
     pub excerpt: Option<Excerpt>,
@@ -114,7 +114,7 @@ impl<T> Parsed<T> {
     }
 }
 
-/// How many characters of a line are kept before the column, and how many from the column on.
+/// How many characters of a line an excerpt has before the column, and how many from the column on.
 const REACH: usize = 120;
 
 /// The largest file that gives excerpts. No accepted document is larger.
@@ -138,8 +138,8 @@ pub struct Excerpt {
     pub goes_on: bool,
 }
 
-/// Attaches its line to each finding, for at most 200 findings. `text_of` returns the bytes of a
-/// file that was read.
+/// Attaches to each finding the text of its line, for at most 200 findings. `text_of` returns the
+/// bytes of a file that was read.
 ///
 /// A finding about a whole file, at its first character, gets no line, and neither does a finding
 /// in a file that is not text or is larger than 1 MiB.

@@ -2,7 +2,7 @@
 //! elsewhere.
 //!
 //! JSON does not define the meaning of duplicate keys, huge integers and deep nesting, so two
-//! readers could see different documents. This parser refuses them.
+//! readers could see different documents. This parser refuses all three.
 
 mod located;
 mod parse;
@@ -93,7 +93,7 @@ impl JsonError {
         self.info().code
     }
 
-    /// The finding in the file of the text. Its column counts characters.
+    /// The finding for a file with this text. The finding's column counts characters.
     pub fn diagnostic(&self, file: &str, text: &[u8]) -> Diagnostic {
         let lines = text.split_inclusive(|byte| *byte == b'\n');
         let before = lines.take(usize::try_from(self.line - 1).unwrap_or(usize::MAX));

@@ -56,7 +56,8 @@ struct Inner {
     weight: usize,
     has_internal: bool,
     has_sensitive: bool,
-    /// Filled only if there are marks.
+    /// The patterns of `closed`, for finding marked values. Empty if the schema has no marks
+    /// (`x-internal`, `x-sensitive`, `writeOnly`).
     patterns: NamePatterns,
 }
 
@@ -150,8 +151,8 @@ impl Schema {
         })
     }
 
-    /// The cost of compiling and storing it, in units of one small keyword: its number of values,
-    /// in which a pattern counts many times. For a limit on all schemas of a bundle.
+    /// The cost of compiling and storing the schema, in units of one small keyword: the number of
+    /// its values, of which a pattern counts many times. Callers limit the sum for a bundle.
     pub fn weight(&self) -> usize {
         self.inner.weight
     }

@@ -38,7 +38,8 @@ pub(crate) fn merge(
     report: &FileReport<'_>,
 ) -> MergedTerms {
     let Some(Some(Implementation { action, .. })) = implements else {
-        // If the action was named but not found, it may give the fields a meaning.
+        // Some fields have no meaning without an action. An action that is named but not found
+        // might give them one.
         if implements.is_none() {
             refuse_alone(&claims, report);
         }
@@ -131,8 +132,8 @@ impl Floor<'_> {
             self.widened(claim.at, "approval", rule, &floor, &own);
             return self.action.approval.clone();
         }
-        // Policies are resolved elsewhere. An unresolved policy can't be compared with another one,
-        // and must not replace `always`.
+        // Policies are resolved elsewhere. An unresolved policy can't be compared with another
+        // policy, and must not replace `always`.
         let own = claim.value;
         let asks_always = floor.effective() == Approval::Always;
         if matches!(own, Approval::Policy(_)) && asks_always && own != *floor {
@@ -163,7 +164,7 @@ impl Floor<'_> {
         claim.value
     }
 
-    /// Checks a field that a contract can only repeat.
+    /// Checks a field in which a contract can only repeat the action's value.
     fn fixed(&self, field: &str, claim: Option<PlacedValue<String>>, floor: Option<&str>) {
         // An empty text counts as missing.
         let floor = floor.unwrap_or_default();

@@ -11,7 +11,7 @@ use crate::shared;
 use crate::source::{Content, FieldReader, MappingReader, PlacedValue};
 use crate::terms::Approval;
 
-/// The one version of the format.
+/// The only version of the format.
 const SCHEMA: &str = "action/v1";
 
 /// The valid values of `schema`, including the one that the public implementation of the AIPs
@@ -23,7 +23,7 @@ const SCHEMAS: &[&str] = &[SCHEMA, "agentproto/action/v1"];
 enum Edition {
     /// The rules of AIP-39, for a document with `schema: action/v1`.
     V1,
-    /// The rules of hosts from before `schema`: with `name`, other ids, and `implementations` as a
+    /// The rules from before `schema` existed: with `name`, other ids, and `implementations` as a
     /// list of texts.
     Unnamed,
 }
@@ -68,8 +68,8 @@ pub(super) fn inline(field: &FieldReader<'_>) -> Option<Action> {
 }
 
 fn edition(field: &FieldReader<'_>) -> Edition {
-    // Another value is refused, but the other fields are read, so that their errors are reported,
-    // too.
+    // An unknown value is refused, but the other fields are still read, so that their errors are
+    // reported, too.
     shared::schema(field, SCHEMAS);
     Edition::V1
 }
@@ -151,8 +151,8 @@ fn word(fields: &mut MappingReader<'_>, key: &'static str) -> Option<PlacedValue
     Some(field.placed(shared::shown_text(&field, false)?))
 }
 
-/// Warns of a `verb` or `target_kind` that differs from the id. AIP-39 derives them from the id
-/// only if they are missing, and lets a host put its own name before the colon.
+/// Warns of a `verb` or `target_kind` that differs from the id. This is no error: AIP-39 derives
+/// the two from the id only if they are missing, and lets a host put its own name before the colon.
 fn compare(
     key: &str,
     written: Option<&PlacedValue<String>>,

@@ -1,5 +1,5 @@
 //! Reads `implements` in a contract and resolves it to an action (AIP-39, "Composition pattern").
-//! The scope finds the action; another module merges it.
+//! The [`Scope`] finds the action; `merge` merges it into the contract.
 
 use std::fmt;
 use std::sync::Arc;
@@ -59,9 +59,9 @@ fn is_segment(segment: &str) -> bool {
     !segment.is_empty() && segment.chars().all(plain) && !segment.starts_with('.')
 }
 
-/// The action that a contract implements; `None` if it names no action. `Some(None)` if the
-/// reference is invalid or leads to no valid action; the findings of the contract or of the action
-/// state the reason.
+/// The action that a contract implements; `None` if the contract names no action. `Some(None)` if
+/// the reference is invalid or leads to no valid action; the findings of the contract or of the
+/// action state the reason.
 pub(crate) fn resolve(
     fields: &mut MappingReader<'_>,
     scope: &dyn Scope,
@@ -176,7 +176,7 @@ fn at_path(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Implementation>
                 action,
             });
         }
-        // The contract means this unreadable action, so the other path must not replace it.
+        // The contract means this unreadable action, so no action at another path must replace it.
         if scope.is_action_unread(&reference) {
             field.report.follows();
             return None;

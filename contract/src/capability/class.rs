@@ -1,5 +1,5 @@
-//! The capability classes, and everything that depends on a class alone. The policy crate decides
-//! what a grant gives a sandbox in addition to its scopes (`decide`).
+//! The capability classes, and everything that depends on a class alone. A grant may give a sandbox
+//! more than scopes, such as a directory; the policy crate decides that (`decide`).
 
 use std::fmt;
 
@@ -100,7 +100,7 @@ classes! {
     User = "user", ScopeForm::OneOf(QUESTIONS), Some(("user", FieldOf::Toolward)), None, None;
 }
 
-/// An import that needs a capability.
+/// An import of a component, with the capability that it needs.
 #[derive(Debug)]
 pub struct Import {
     /// The package or interface, such as `wasi:http`.
@@ -194,8 +194,8 @@ impl Class {
         matches!(self, Class::Workspace | Class::Database)
     }
 
-    /// Describes for people what a scope gives, and returns whether it allows a change. For classes
-    /// whose grants have nothing but scopes.
+    /// Describes for people what a scope gives, and returns whether the scope allows a change. Only
+    /// for classes whose grants consist of scopes alone.
     pub fn gives(&self, scope: &str) -> (String, bool) {
         match (self, self.word(scope)) {
             (_, Some((_, words))) => (words.to_owned(), false),
@@ -239,7 +239,7 @@ impl Class {
         self.row()?.in_tools_json
     }
 
-    /// The class that only tools.json spells in this way.
+    /// The class that tools.json spells in this way, if other documents spell it differently.
     pub(crate) fn of_tools_json(name: &str) -> Option<&'static Class> {
         let mut known = Class::KNOWN.iter();
         known.find(|class| class.in_tools_json() == Some(name))

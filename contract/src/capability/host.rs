@@ -103,7 +103,8 @@ impl HostPattern {
         }
     }
 
-    /// The port; `None` for the default port of the scheme, and for 443.
+    /// The port; `None` if none is written, which means the default port of the scheme, and for
+    /// 443.
     pub fn port(&self) -> Option<u16> {
         self.written_port.filter(|port| *port != HTTPS_PORT)
     }
@@ -128,7 +129,8 @@ impl HostPattern {
     }
 
     /// Whether a request to `host` and `port` falls under it. `default_port` states whether a
-    /// pattern without a port applies to `port`, which is then 443, or 80 if plain http is allowed.
+    /// pattern without a port applies to `port`: it applies to 443, and if plain http is allowed,
+    /// to 80.
     pub fn matches(&self, host: &str, port: u16, default_port: bool) -> bool {
         let host = host.to_ascii_lowercase();
         let host = host.strip_suffix('.').unwrap_or(&host);
@@ -231,7 +233,8 @@ fn dns_name(text: &str) -> Result<String, String> {
     if name.len() > 253 || !name.split('.').all(label) {
         return Err(format!("expected a host name or address, found {text:?}"));
     }
-    // `127.1`, `0x7f.1` and similar texts are addresses for some resolvers and names for others.
+    // `127.1`, `0x7f.1` and similar texts are addresses for some resolvers and names for others, so
+    // they are refused.
     let last = name.rsplit('.').next().unwrap_or_default();
     let numeric = last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x");
     if numeric && name.parse::<Ipv4Addr>().is_err() {

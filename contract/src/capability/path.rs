@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A plain path means itself and everything below it. A path with `*` means only the paths that it
-/// matches, unless it ends in `/**`, which means everything below them, too.
+/// A plain path means itself and everything below it. A path with `*` means the paths that it
+/// matches. If it also ends in `/**`, it means everything below these paths, too.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathPattern {
     segments: Vec<String>,
@@ -127,7 +127,7 @@ impl PathPattern {
                 .all(|(own, part)| takes_in(own, part))
     }
 
-    /// Whether some path may match both. This is for denies, which match more in doubt.
+    /// Whether some path may match both. In doubt, the result is true, since this is for denies.
     pub(super) fn overlaps(&self, other: &PathPattern) -> bool {
         let lengths = match self.segments.len().cmp(&other.segments.len()) {
             Ordering::Less => self.below,
@@ -139,7 +139,7 @@ impl PathPattern {
     }
 
     /// A pattern that both cover. If no single pattern describes the common part, the result is
-    /// smaller, or `None`.
+    /// smaller than that part, or `None`.
     pub(super) fn intersect(&self, other: &PathPattern) -> Option<PathPattern> {
         let (long, short) = match self.segments.len() >= other.segments.len() {
             true => (self, other),
@@ -157,8 +157,7 @@ impl PathPattern {
             }
         }
         let below = long.below && (short.below || short.segments.len() < long.segments.len());
-        // A literal path alone can't be written as a pattern: it would be read with everything
-        // below.
+        // A literal path without everything below it has no pattern, so the result is `None`.
         let spelled = below || segments.iter().any(|segment| segment.contains('*'));
         spelled.then_some(PathPattern { segments, below })
     }

@@ -29,8 +29,8 @@ impl CapabilitySet {
         CapabilitySet::default()
     }
 
-    /// Adds one capability. If a member differs from it only in the port 443, the set keeps the one
-    /// without the port, which is not limited to https.
+    /// Adds one capability. If a member has the same scope, and one of the two is written with the
+    /// port 443, the set keeps the one without the port, which is not limited to https.
     pub fn insert(&mut self, capability: Capability) {
         let host = capability.host();
         if host.is_some_and(|host| host.written_port() == host.port()) {

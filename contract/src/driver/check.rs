@@ -12,8 +12,8 @@ use crate::form::Form;
 use crate::schema::Shape;
 use crate::tool::Tool;
 
-/// The hint with the known name that was probably meant. `near` limits the work: a host checks
-/// drivers of other people, and such a driver may misspell thousands of names.
+/// The hint with the known name that was probably meant. `near` limits the work, since a hostile
+/// driver may misspell thousands of names.
 fn hint(near: &mut NearNames, name: &str, shape: &Shape) -> Option<String> {
     // A known name is refused for another reason, so it needs no such hint.
     if shape.names.contains(name) {
@@ -52,8 +52,8 @@ impl Driver {
         report.finish(Some(())).diagnostics
     }
 
-    /// The form that a person fills in for a call of `tool` through `entry`, with
-    /// [`DriverKind::Form`]: the contract's `outputs` without the outputs that the driver does not
+    /// For a driver of [`DriverKind::Form`]: the form that a person fills in for a call of `tool`
+    /// through `entry`. It is the contract's `outputs` without the outputs that the driver does not
     /// give.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ fn check_entry(driver: &Driver, entry: &Implements, tool: &Tool, report: &FileRe
     }
 }
 
-/// Warns of the first input that would be dropped.
+/// Warns of the first input that the request would drop.
 fn check_places(call: &HttpCall, entry: &Implements, tool: &Tool, report: &FileReport<'_>) {
     let inputs = tool.inputs.shape();
     let unplaced = unplaced(call, &entry.mapping, &entry.drop_inputs, &inputs);
@@ -178,8 +178,7 @@ pub(crate) fn unplaced<'s>(
     names.find(|name| !placed(name) && !dropped.iter().any(|own| own == name))
 }
 
-/// Checks a driver that asks a person. Reports problems because of which each call would be
-/// refused.
+/// Checks a driver that asks a person. Reports each problem for which every call would be refused.
 fn check_form(driver: &Driver, entry: &Implements, tool: &Tool, report: &FileReport<'_>) {
     if let Err(problem) = driver.form(tool, entry) {
         let message = format!(
@@ -205,8 +204,8 @@ fn required<'r>(driver: &'r Driver, tool: &'r Tool) -> impl Iterator<Item = &'r 
     own.chain(&tool.requires.capabilities)
 }
 
-/// Checks the request of a declarative driver. Reports problems because of which each call would be
-/// refused.
+/// Checks the request of a declarative driver (`kind: http`). Reports each problem for which every
+/// call would be refused.
 fn check_request(
     driver: &Driver,
     entry: &Implements,

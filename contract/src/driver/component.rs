@@ -1,6 +1,6 @@
 //! Reads how a component carries out a contract (`metadata.component` of an entry): the world and
 //! the export. Whether the component has that export is checked elsewhere. This module knows no
-//! worlds of other hosts; their adapters register them.
+//! worlds of other hosts: the adapter for a host registers that host's world.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{PoisonError, RwLock};
@@ -28,7 +28,7 @@ pub enum World {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct WitCall {
-    /// The function: `func`, or `ns:pkg/iface@1.0.0#func` inside an exported instance.
+    /// The function: `func`, or for a function of an exported instance `ns:pkg/iface@1.0.0#func`.
     pub export: String,
     /// How the input becomes its parameters.
     pub arguments: WitArguments,
@@ -168,8 +168,8 @@ impl WitCall {
 pub struct ForeignWorld {
     /// The name in DRIVER.md.
     pub name: &'static str,
-    /// The prefix of that host's interfaces, including interfaces of components that can't be
-    /// called.
+    /// The prefix in the names of all of that host's interfaces, also of interfaces whose
+    /// components can't be called.
     pub interfaces: &'static str,
     /// The functions that a component must export; the first is called.
     pub functions: &'static [&'static str],
@@ -179,7 +179,8 @@ pub struct ForeignWorld {
     pub component: &'static str,
     /// The description of this world's components, for people.
     pub tool: &'static str,
-    /// The reason why other components of that host can't be used, for people.
+    /// The reason, for people, why components of that host can't be used if they are not of this
+    /// world.
     pub unusable: &'static str,
     /// Converts the function's result to the output. The result is hostile: this function must not
     /// panic, and must not return much more than it got.
@@ -223,11 +224,11 @@ impl Hash for ForeignWorld {
 /// The reason why a world of another host can't be registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ForeignWorldError {
-    /// Its name is empty, or one of Toolward.
+    /// Its name is empty, or the name of one of Toolward's worlds.
     #[error("the world `{0}` has a reserved name")]
     Reserved(&'static str),
-    /// It has no interfaces, so it would match any component, or no functions, so no component
-    /// could be called.
+    /// It has no prefix of interfaces, so it would match any component; or it has no function, or
+    /// one without a name, so no component could be called.
     #[error("the world `{0}` has no interfaces or no functions")]
     Empty(&'static str),
     /// Another world has its name.
@@ -246,7 +247,7 @@ impl ForeignWorld {
     /// no further effect.
     ///
     /// # Errors
-    /// The name is reserved or another world has it, or there are no interfaces or functions. The
+    /// The name is reserved, another world has it, or interfaces or functions are missing. The
     /// world is then not registered.
     pub fn register(&'static self) -> Result<(), ForeignWorldError> {
         if ["", TOOLWARD, WIT].contains(&self.name) {
@@ -280,8 +281,9 @@ impl ForeignWorld {
     }
 }
 
-/// The code for an error that a component of this domain names: `domain:name`, with the name cut to
-/// 60 bytes, in lower case, and with `_` for other characters than letters, digits, `-` and `_`.
+/// The code for an error that a component names: `domain:name`. The domain is a word for the
+/// component's world, such as `wit`. The name is cut to 60 bytes and in lower case; characters
+/// other than letters, digits, `-` and `_` become `_`.
 pub fn domain_code(domain: &str, name: &str) -> String {
     const LONGEST: usize = 60;
     let form = |byte: u8| match byte.to_ascii_lowercase() {

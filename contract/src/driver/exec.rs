@@ -1,11 +1,11 @@
-//! A program on the host's machine, as a version 1 index names it. Nothing is run here: the
+//! A program on the host's machine, as a version 1 `tools.json` names it. Nothing is run here: the
 //! operator decides whether and how programs run.
 
 use serde::Serialize;
 
-/// Programs that run what their arguments or their input tell them: such a name does not identify a
-/// program. Each word stands for all names that start with it and continue with another character
-/// than a letter, such as `python3.12` and `ssh-keygen`.
+/// Programs that run the commands in their arguments or in their input, so that the name does not
+/// identify what runs. Each word, here and in `WRAPPERS`, also stands for the names that continue
+/// with another character than a letter, such as `python3.12` and `ssh-keygen`.
 const INTERPRETERS: &str = "ash awk bash bun busybox cmake csh dash deno ed elixir elvish emacs erl escript ex expect fish gawk \
      gdb ghci gmake groovy guile irb java jshell julia kotlin ksh lldb lua luajit make mawk mksh nawk \
      ninja node nodejs nu nvim ocaml octave perl php powershell pwsh pypy python racket rbash rscript \
@@ -23,13 +23,13 @@ const WRAPPERS: &str = "at batch bwrap cargo chroot chrt crictl crontab dbus doa
 const MAX_ARGUMENTS: usize = 64;
 const MAX_ARGUMENT_BYTES: usize = 4096;
 
-/// The program that carries a tool out, and its arguments after the path of the input.
+/// The program that implements a tool, and the program's arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Program {
     /// The absolute path.
     pub command: String,
-    /// Its arguments, after the path of the JSON input.
+    /// The arguments after the first, which is the path of the JSON input.
     pub args: Vec<String>,
 }
 

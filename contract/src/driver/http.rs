@@ -23,8 +23,8 @@ pub use url::Endpoint;
 pub struct HttpCall {
     /// Path and query on the one host of the driver.
     pub endpoint: Endpoint,
-    /// The method. The default is `default_method`, otherwise POST, or GET for a driver without
-    /// `base_url`.
+    /// The method. The default is the driver's `default_method`. If that is missing, too, it is
+    /// POST, or GET for a driver without `base_url`.
     pub method: Method,
     /// Header names (lower case) and values. A header of the entry replaces a header with the same
     /// name in the driver's `default_headers`.

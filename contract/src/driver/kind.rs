@@ -15,14 +15,14 @@ use crate::shared;
 use crate::source::{Content, FieldReader, MappingReader};
 use crate::tool::{Retry, ToolId};
 
-/// Who has drivers of a kind.
+/// The document that has drivers of a kind, and who runs them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
-    /// A DRIVER.md; every host runs them.
+    /// DRIVER.md. Every host runs the drivers.
     Run,
-    /// A version 1 `tools.json`, never a DRIVER.md; hosts run them.
+    /// A version 1 `tools.json`, never DRIVER.md. Every host runs the drivers.
     Attached,
-    /// A DRIVER.md; only an executor that an application brings runs them.
+    /// DRIVER.md. Only an executor that an application brings runs the drivers.
     Named,
 }
 
@@ -35,11 +35,11 @@ pub(super) struct KindRow {
     record: &'static str,
 }
 
-/// Declares the kinds. A row has the kind's word, who has such drivers, what they do, their rank,
-/// and how records describe what carries a call out.
+/// Declares the kinds. A row has the kind's word, its `Known`, the `Work` of its drivers, its rank,
+/// and its word in records of calls.
 macro_rules! kinds {
     ($($(#[$doc:meta])+ $kind:ident = $name:literal, $known:ident, $work:ident, $rank:literal, $record:literal;)+) => {
-        /// What kind of thing a driver is.
+        /// The kind of a driver.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum DriverKind {
             $($(#[$doc])+ $kind,)+
@@ -79,24 +79,25 @@ kinds! {
 }
 
 impl DriverKind {
-    /// Whether this host runs drivers of it.
+    /// Whether this host runs drivers of this kind.
     pub fn is_run(self) -> bool {
         self.row().known != Known::Named
     }
 
-    /// Whether drivers of it are code.
+    /// Whether drivers of this kind are code.
     pub fn runs_code(self) -> bool {
         self.row().work == Work::Code
     }
 
-    /// Its place among drivers that cost the same. AIP-30's order: inside the host, inside its
-    /// process, over the network, with a protocol on top, in a separate process; a component runs
-    /// where an `sdk` would. A person is asked if nothing else answers.
+    /// The preference among drivers that cost the same: the lowest rank is tried first. The order
+    /// is AIP-30's: a part of the host (`builtin`), in its process (`sdk`, and so a component),
+    /// over the network (`http`), with a protocol on top (`mcp`), in a separate process (`cli`, and
+    /// so `exec`). A form comes last, so a person is asked only if no other driver serves the call.
     pub fn rank(self) -> u8 {
         self.row().rank
     }
 
-    /// How records describe what carries a call out.
+    /// The word in records of calls for what carried the call out.
     pub fn record(self) -> &'static str {
         self.row().record
     }
@@ -163,7 +164,7 @@ pub struct Implements {
     pub retry: Option<Retry>,
     /// The request to make; present exactly for [`DriverKind::Http`].
     pub http: Option<HttpCall>,
-    /// Where the document has the placeholders of the request.
+    /// The positions of the request's placeholders in the document.
     pub(crate) places: PlaceholderPlaces,
     /// The program to run; present exactly for [`DriverKind::Exec`].
     pub program: Option<Program>,
@@ -205,7 +206,7 @@ impl Implements {
         }
     }
 
-    /// Whether it is about the contract with an id.
+    /// Whether the entry is for the contract with this id.
     pub fn is_of(&self, id: &str) -> bool {
         self.tool_id.as_ref().is_some_and(|own| *own == *id)
     }
@@ -328,7 +329,7 @@ fn claimed(tool: &str) -> &str {
     folder.rsplit_once('/').map_or(folder, |(_, name)| name)
 }
 
-/// Whether a contract is named by the path of its TOOL.md, or of the folder that has it.
+/// Whether a reference to a contract is the path of a TOOL.md or of its folder, and not an id.
 pub(super) fn is_path(text: &str) -> bool {
     let names_file = text == "TOOL.md" || text.ends_with("/TOOL.md");
     (names_file || path::is_relative(text)) && path::is_path(text)

@@ -21,7 +21,7 @@ pub struct MappedInput {
     /// The transform of its value.
     pub transform: Option<Transform>,
     /// The name of a transform that hosts don't know, such as one that the driver's entry file
-    /// defines. The driver does not serve calls with this input.
+    /// defines. The driver does not serve calls that give the input.
     pub unknown_transform: Option<String>,
 }
 
@@ -157,7 +157,7 @@ impl InputMapping {
             .map(|(name, source)| (name.as_str(), source))
     }
 
-    /// The first input of a call with a transform that is unknown to hosts, and that transform.
+    /// The first given input whose transform hosts don't know, and that transform.
     pub fn lacks_transform(&self, input: &Value) -> Option<(&str, &str)> {
         self.entries.iter().find_map(|(_, source)| {
             let transform = source.unknown_transform.as_deref()?;

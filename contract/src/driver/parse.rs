@@ -35,8 +35,8 @@ impl Driver {
     }
 }
 
-/// Splits the document of a driver whose kind no host runs; `None` for another document. Its keys
-/// may be integers, such as the exit codes of a command.
+/// Splits the document of a driver whose kind no host runs; `None` for another document. Keys of
+/// such a document may be integers, such as the exit codes of a command.
 fn never_run(source: &str) -> Option<FrontMatter<'_>> {
     let parts = split_with(source, KeyForm::Integers, &FileReport::new(""))?;
     kind_of(&parts.fields)
@@ -76,7 +76,7 @@ fn document(fields: &mut MappingReader<'_>, root: &FieldReader<'_>, body: &str) 
     if let Some(spec) = fields.take("spec") {
         shared::schema(&spec, SPEC);
     }
-    // The fields of a kind that no host runs are stored as written.
+    // If no host runs the kind, `schema` stays among the fields that are stored as written.
     let schema = match never_run {
         true => root
             .get("schema")
@@ -98,7 +98,7 @@ fn document(fields: &mut MappingReader<'_>, root: &FieldReader<'_>, body: &str) 
         .and_then(|network| network.get("egress"));
     let declares_network = network.is_some_and(|hosts| !hosts.is_null());
     let mut defaults = match kind {
-        // With a misspelt kind, these fields are reported as well.
+        // If the kind is misspelt, errors in these fields are reported as well.
         Some(DriverKind::Http) | None => HttpDefaults::read(fields),
         _ => HttpDefaults::default(),
     };

@@ -1,5 +1,5 @@
-//! Fills the values of a call into the request of a declarative driver. This module has no side
-//! effects; the host adds the authority and the secrets.
+//! Fills the values of a call into the request of a declarative driver (`kind: http`). This module
+//! has no side effects; the host adds the authority and the secrets.
 //!
 //! Each value is encoded for its position, so that no value changes the structure of the request:
 //! the host, the number of path segments and parameters, or the end of a header. A value is never
@@ -25,10 +25,10 @@ pub struct Rendered {
     pub method: Method,
     /// Path and query: ASCII, starts with one `/`, at most 8 KiB.
     pub path_and_query: String,
-    /// The query parameters that are a secret, which `path_and_query` omits: the name, encoded as
-    /// in the URL, and the slug.
+    /// The query parameters whose value is a secret: the name, encoded as in the URL, and the
+    /// secret's slug. `path_and_query` omits them.
     pub query_secrets: Vec<(String, String)>,
-    /// Names (lower case, each once) and values; with `content-type` if there is a body.
+    /// Names (lower case, each once) and values; with `content-type` if the request has a body.
     pub headers: Vec<(String, Vec<HeaderPiece>)>,
     /// See [`HttpCall::idempotency_key_header`].
     pub idempotency_key_header: Option<String>,

@@ -23,7 +23,7 @@ pub(super) enum Work {
 }
 
 /// Declares the limits that a driver may request. A row has the limit's meaning, its key below
-/// `limits`, and the `Work` that a driver must do for it to have an effect.
+/// `limits`, and the least `Work` of a driver for which the limit has an effect.
 macro_rules! driver_limits {
     ($($(#[$doc:meta])+ $name:ident: $work:ident;)+) => {
         /// The limits that a driver requests, each for one call and at least 1. `None` means the
@@ -40,7 +40,7 @@ macro_rules! driver_limits {
                 [$((stringify!($name), self.$name)),+].into_iter()
             }
 
-            /// The field of each limit, and the work that a driver must do for it to have an
+            /// The field of each limit, and the least work of a driver for which the limit has an
             /// effect.
             pub(super) const FIELDS: &[(&str, Work)] =
                 &[$((concat!("limits.", stringify!($name)), Work::$work)),+];
@@ -192,7 +192,7 @@ pub(super) fn read_auth(
 ) -> (Option<Map<String, Value>>, CapabilitySet) {
     let auth = fields.read("auth", |field| {
         let secrets = field.whole(|inner| {
-            // SECRETS.md is for people: its path has no effect here.
+            // `ref`, the path of a SECRETS.md for people, has no effect here.
             inner.take("ref").map(|reference| reference.text());
             // These fields describe a login flow that this host does not have.
             for key in ["login", "refresh", "expiry"] {

@@ -1,5 +1,5 @@
-//! Finds and extracts the output of a declarative driver in the JSON response. The output is
-//! validated elsewhere.
+//! Finds and extracts the output of a declarative driver (`kind: http`) in the JSON response. The
+//! output is validated elsewhere.
 //!
 //! `response_extract` is a path into a JSON value (AIP-31, "Response extraction"). It is parsed
 //! once; each evaluation looks at a limited number of values. A path is `$`, followed by up to 16

@@ -42,8 +42,7 @@ pub struct TemplateSlot {
     pub source: SlotSource,
     /// The path to the value; empty for the whole source.
     pub path: Vec<String>,
-    /// `| default('…')`: a text, a number or a boolean that replaces a missing value or
-    /// null.
+    /// `| default('…')`: a text, a number or a boolean that replaces a missing value or null.
     pub default: Option<Value>,
     /// `| json`: the value's JSON text.
     pub json: bool,
@@ -279,11 +278,12 @@ impl PlaceholderPlaces {
     }
 }
 
-/// Reads the templates of a driver. Collects the secrets that they declare, and notes uses of the
-/// form of version 0.1.
+/// Reads the templates of a driver. Collects the secrets that they declare, and notes uses of
+/// version 0.1's form, which AIP-31's replaces.
 #[derive(Default)]
 pub(in crate::driver) struct TemplateReader {
-    /// Secrets that placeholders of AIP-31's spelling declare.
+    /// The secrets in placeholders with AIP-31's spelling, `${secrets.NAME}`: such a placeholder
+    /// declares its secret.
     secrets: BTreeSet<String>,
     /// The uses of the form of version 0.1. `old_at` is the position of the first.
     old: Vec<&'static str>,

@@ -1,4 +1,5 @@
-//! Makes the driver for a version 1 `http` or `exec` transport. This module runs nothing.
+//! Makes the driver for a version 1 `http` or `exec` transport: an attachment. This module runs
+//! nothing.
 //!
 //! Version 1 does not define the spelling of placeholders, the places of inputs or the encoding. A
 //! transport is accepted only if it has a single safe reading. All others are refused, so that
@@ -16,14 +17,14 @@ use crate::driver::{
 };
 use crate::tool::Tool;
 
-/// The rule that an entry breaks, and how.
+/// The code of the rule that an entry breaks, and the message.
 type Refusal = (&'static Code, String);
 
 impl IndexEntry {
-    /// Makes the driver for an `http` or `exec` transport. It has that kind, and the tool's id.
-    /// `contract` comes from [`Index::contracts`](super::Index::contracts), or from the TOOL.md
-    /// with the entry's id. `file` names the document in diagnostics. Returns `None` for a
-    /// component, which has a DRIVER.md.
+    /// Makes the driver for an `http` or `exec` transport. The driver has the transport's kind and
+    /// the tool's id. `contract` comes from [`Index::contracts`](super::Index::contracts), or from
+    /// the TOOL.md with the entry's id. `file` names the document in diagnostics. Returns `None`
+    /// for a component, which has a DRIVER.md.
     ///
     /// # Errors
     /// One `transport-…` warning, if something that the transport needs is unsafe or not declared.
@@ -50,8 +51,9 @@ impl IndexEntry {
         }))
     }
 
-    /// The driver of a transport that [`IndexEntry::driver`] denied with `why`. It serves no call,
-    /// and has the reason. `None` for a component, and if npm can't read the contract's version.
+    /// The driver of a transport that [`IndexEntry::driver`] denied with `why`. Such a driver
+    /// states the reason, and serves no call. `None` for a component, and if npm can't read the
+    /// contract's version.
     pub fn denied(&self, contract: &Tool, why: &Diagnostic) -> Option<Driver> {
         let kind = match &self.transport {
             Transport::Component { .. } => return None,
@@ -68,7 +70,7 @@ impl IndexEntry {
 }
 
 /// The refusal of an entry with a capability that no policy can grant. It denies this attachment
-/// and no other (Runloop, "Capability enforcement").
+/// and no other ("Capability enforcement" in the format of Runloop, a host for agents).
 fn ungrantable(entry: &IndexEntry) -> Refusal {
     let families = entry.ungrantable.join("`, `");
     let message = format!(
@@ -139,8 +141,8 @@ fn attach(
     }
 }
 
-/// The driver of an `exec` transport. Its egress is the whole network that its contract declares,
-/// since nothing narrows it.
+/// The driver of an `exec` transport. Its egress is the whole network that the contract declares,
+/// since the transport does not narrow that.
 fn run(
     entry: &IndexEntry,
     contract: &Tool,
@@ -177,8 +179,8 @@ fn is_plain(part: &TemplatePart) -> bool {
     }
 }
 
-/// Splits a URL into its host, and its path and query in the spelling of DRIVER.md. `None` if it is
-/// not https, or has no literal host.
+/// Splits a URL into its host, and its path and query in the spelling of DRIVER.md. `None` if the
+/// URL is not https, or has no literal host.
 fn split(entry: &IndexEntry, url: &str) -> Option<(Capability, String)> {
     let rest = url.strip_prefix("https://")?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -261,7 +263,8 @@ fn respelled(text: &str, secrets: &[String], header: bool) -> String {
     spelled
 }
 
-/// The request as written in the document, for people who look at the driver, and for its surface.
+/// The request as written in the document. People who look at the driver see it, and it is a part
+/// of the bundle's surface (what a model or a policy sees of the bundle).
 fn written(method: &str, url: &str, headers: &[(String, String)]) -> Map<String, Value> {
     let headers = headers.iter().cloned();
     let headers = headers.map(|(name, value)| (name, Value::from(value)));

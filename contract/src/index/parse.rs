@@ -176,7 +176,7 @@ fn tags(field: &FieldReader<'_>) -> Vec<String> {
     tags.unwrap_or_default()
 }
 
-/// How many names an entry of version 1 may have. Each is looked up and compiled.
+/// How many names `schema_refs` of an entry may have in version 1. Each is looked up and compiled.
 const MAX_REFS: usize = 16;
 
 /// Reads `schema_refs`: names that an entry gives to schemas of its bundle. In version 1, each name
@@ -279,7 +279,7 @@ pub enum Transport {
     },
     /// A driver of the same bundle (version 2).
     Component {
-        /// Its id.
+        /// The driver's id.
         driver: ToolId,
     },
 }

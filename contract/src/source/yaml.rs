@@ -2,7 +2,7 @@
 //! Fields are defined elsewhere.
 //!
 //! Only values that JSON also has are accepted: no anchors, aliases, tags, merge keys, second
-//! documents or duplicate keys. Keys are text or, where [`KeyForm`] allows them, integers. Plain
+//! documents or duplicate keys. Keys are text or, if [`KeyForm`] allows them, integers. Plain
 //! scalars follow the YAML 1.2 core schema, so `no`, `on` and `12:30` are text. The parser's events
 //! are used instead of serde, since diagnostics need the position of each key.
 

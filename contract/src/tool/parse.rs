@@ -177,7 +177,7 @@ fn foreign(fields: &mut MappingReader<'_>) {
     }
 }
 
-/// Reads `auto` with a non-empty `mutates` as `on-mutate`. The example in AIP-14 has both.
+/// Reads `auto` with a non-empty `mutates`, as in AIP-14's example, as `on-mutate`, and warns.
 fn stricter_approval(
     merged: &action::MergedTerms,
     written_auto: Option<Position>,
@@ -303,7 +303,7 @@ pub(crate) fn schema(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Schem
             None
         }
         Err(error) => {
-            // An error in another document is reported at the reference.
+            // An error in a document that the schema refers to is at the schema's start.
             let at = match error.document {
                 None => field.place(&error.path),
                 Some(_) => field.at,

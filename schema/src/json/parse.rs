@@ -62,7 +62,7 @@ pub enum JsonRules<'r> {
     /// Each object may have a key only once, and no key that `serde_json` reserves. Integers may
     /// have up to 64 bits.
     Keys,
-    /// The rules of [`parse`], without its [`Limits`]. A [`Breach`] names the part with this text.
+    /// The rules of [`parse`], without its [`Limits`]. The text is the part's name in a [`Breach`].
     Strict(&'static str),
     /// Rules for the members of an object, by name. [`JsonRules::Keys`] applies to all other
     /// members, and to a value that is not an object.
@@ -127,8 +127,8 @@ const UNLIMITED: Limits = Limits {
     values: usize::MAX,
 };
 
-/// Details of an error that the visitors record here, since serde's error type contains only a
-/// text.
+/// What is left of the limits, and details of an error. The visitors record the details here, since
+/// serde's error type contains only a text.
 struct State {
     broken: Cell<Option<JsonErrorKind>>,
     /// The strict part in which a rule was broken.

@@ -12,7 +12,7 @@ const ALLOCATION: u64 = 32;
 /// The minimum capacity of a list or an object that is not empty.
 pub(super) const PLACES: usize = 4;
 
-/// The size of a value's place in a list: the minimum for a value.
+/// The size of a value's place in a list: the least memory that a value takes.
 pub const ITEM: u64 = size_of::<Value>() as u64;
 
 /// The size of an entry's place in an object: hash, key, value, and index.

@@ -8,14 +8,15 @@ use super::walk::{find_part, unescape};
 
 /// How many violations are examined. If a value has more, some nulls stay.
 const MAX_VIOLATIONS: usize = 1024;
-/// How many nulls are tried one by one if a composition gives no place.
+/// How many nulls are tried one by one if an `anyOf` or `oneOf` does not show the violation's
+/// place.
 const MAX_TRIED: usize = 16;
 
 impl Schema {
-    /// `instance` without the properties that are null although the schema does not accept null for
-    /// them and does not require them, at every depth of objects and lists. `None` if it has no
-    /// such property, or if finding the properties could take exponential time. A valid value has
-    /// none. The returned value may still be invalid.
+    /// `instance` without each property, at any depth, that is null and that the schema neither
+    /// requires nor accepts as null. `None` if there is no such property, as in every valid value,
+    /// or if finding the properties could take exponential time. The returned value may still be
+    /// invalid.
     pub fn without_absent(&self, instance: &Value) -> Option<Value> {
         let validator = &self.inner.validator;
         if validator.is_valid(instance) || self.unexplained(instance).is_some() {
@@ -54,7 +55,7 @@ impl Schema {
     }
 
     /// Removes further nulls if the value only violates a composition (`anyOf`, `oneOf`), which
-    /// gives no place. Removes as few as make the value valid.
+    /// gives no place. Removes only as many nulls as are needed to make the value valid.
     fn without_composed(&self, rest: &mut Value, removed: &mut Vec<(String, String)>) {
         let validator = &self.inner.validator;
         let mut nulls = Vec::new();

@@ -34,7 +34,7 @@ pub(super) fn build(closed: &Value) -> Result<(Validator, Translated), SchemaErr
         Err(error) => error,
     };
     // The builder checks the schema against the meta-schema first, but does not state whether that
-    // check failed.
+    // check failed, so the check is repeated here.
     if let Err(error) = jsonschema::draft202012::meta::validate(closed) {
         let path = error.instance_path().to_string();
         let message = meta_message(&path, &error);

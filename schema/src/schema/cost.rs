@@ -40,7 +40,8 @@ pub(super) fn check(closed: &Value) -> Result<Option<usize>, SchemaError> {
 /// The key under which a schema looks into a value: a property's name, or `None` for any part.
 type Key<'s> = Option<&'s str>;
 
-/// A schema, and the indices of the schemas that it leads to.
+/// A schema, and the indices of the schemas that it leads to: `in_place` apply to the same value,
+/// `inside` to parts of the value.
 struct Node<'s> {
     schema: &'s Value,
     in_place: Vec<usize>,
@@ -157,7 +158,7 @@ fn components(count: usize, target: impl Fn(usize, usize) -> Option<usize>) -> V
                 next += 1;
                 path.push(node);
             }
-            // The last target is finished now: take the minimum with its number.
+            // The last target is finished now: take the minimum of the low numbers of both.
             let last = edge.checked_sub(1).and_then(|edge| target(node, edge));
             if let Some(last) = last.filter(|&last| get(&index, last) != DONE) {
                 let lowest = get(&low, node).min(get(&low, last));
@@ -179,7 +180,7 @@ fn components(count: usize, target: impl Fn(usize, usize) -> Option<usize>) -> V
     components
 }
 
-/// The cost of a schema itself: one, plus the cost of its patterns in `pattern` and, for each name,
+/// The cost of a schema itself: one, plus the cost of the pattern in `pattern` and of each pattern
 /// in `patternProperties`.
 fn own_cost(schema: &Value) -> f64 {
     let own = schema.get("pattern").is_some_and(Value::is_string);
@@ -201,13 +202,14 @@ fn set<T>(values: &mut [T], at: usize, value: T) {
 /// How often each schema is reached by one step into the value, by key.
 type Steps<'s> = BTreeMap<(Key<'s>, usize), f64>;
 
-/// Counts how often schemas are reached, starting at the leaves.
+/// Counts how often schemas are reached, starting at the leaves. Returns the depth up to which
+/// errors can be collected; `None` means any depth.
 fn explainable_depth(graph: &Graph<'_>, order: &[usize]) -> Result<Option<usize>, SchemaError> {
     let expensive = |node| {
         graph.refuse(&codes::SCHEMA_COST, node, "expected a schema that can be checked in reasonable time, found references that fan out, or too many patterns in one place")
     };
-    // The cost of each schema, including all schemas that apply in place, and the schemas that it
-    // reaches.
+    // `here`: the cost of each schema, including all schemas that apply in place. `reach`: the
+    // schemas that each reaches by one step into the value.
     let mut here = vec![0.0_f64; graph.nodes.len()];
     let mut reach: Vec<Steps<'_>> = vec![Steps::new(); graph.nodes.len()];
     let mut table = 0;
@@ -234,8 +236,8 @@ fn explainable_depth(graph: &Graph<'_>, order: &[usize]) -> Result<Option<usize>
         set(&mut reach, index, steps);
     }
     let mut growth = 1.0_f64;
-    // Components come after the components that they lead to, so a component's factors are known
-    // when they are needed.
+    // A component comes after the components that it leads to, so their weights are known when they
+    // are needed.
     let components = components(graph.nodes.len(), |node, edge| {
         let node = graph.nodes.get(node)?;
         let inside = |edge: usize| node.inside.get(edge).map(|(_, to)| *to);

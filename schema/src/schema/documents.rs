@@ -140,7 +140,7 @@ pub(super) fn weight(schema: &Value) -> usize {
     own + 1
 }
 
-/// Whether a document has one of these keywords, whose meaning depends on the document.
+/// Whether a schema or one of its subschemas has one of these keywords.
 pub(super) fn has_keyword(schema: &Value, names: &[&str]) -> bool {
     let has = |schema: &Value| names.iter().any(|name| schema.get(name).is_some());
     find(schema, |_, schema| has(schema).then_some(())).is_some()
@@ -212,7 +212,8 @@ pub(super) fn close(value: &Value, scope: &dyn SchemaScope) -> Result<Value, Sch
             return Err(SchemaError::new(&codes::SCHEMA_REF, path, message));
         }
         rewrite(&mut document, Some(&id));
-        // The dialect is already checked, and an inner `$id` would start a separate document.
+        // The dialect is already checked, and an inner `$id` would start a separate document, so
+        // both are removed.
         if let Value::Object(keywords) = &mut document {
             keywords.shift_remove("$id");
             keywords.shift_remove("$schema");

@@ -108,7 +108,8 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Opens a group, whose `(` is read. The group's name is dropped, since nothing refers to it.
+    /// Opens a group, whose `(` is already read. The group's name is dropped, since nothing refers
+    /// to it.
     fn open(&mut self) -> Result<(), String> {
         self.groups.push(self.dot_all);
         if !self.cursor.eat("?") {
@@ -149,7 +150,7 @@ impl Translator<'_> {
                     }
                     self.out.push_str(if sets { "i" } else { "-i" });
                 }
-                // The engine has one line terminator, ECMA-262 has four.
+                // `m` can't be translated: the engine has one line terminator, ECMA-262 has four.
                 Some('m') => return Err("the modifier `m`".to_owned()),
                 Some(c) => return Err(format!("`(?` before `{c}`")),
                 None => return Err("a group that is not closed".to_owned()),

@@ -16,8 +16,8 @@ use super::walk::{
 /// How many bytes inlining may add. Definitions that refer to each other can grow exponentially,
 /// and a model reads the result.
 const MAX_ADDED_BYTES: usize = 32 * 1024;
-/// The maximum depth of the result, and of its subschemas while it is made. Clients that parse it
-/// have limits, too.
+/// The maximum depth of the result, and of a subschema while the result is made. Clients that parse
+/// the result have limits, too.
 const MAX_LEVELS: usize = MAX_DEPTH + 2;
 /// How many definitions are searched for recursion. The time is quadratic.
 const MAX_TARGETS: usize = 128;
@@ -32,7 +32,7 @@ pub(super) enum Stays {
     TooLarge,
 }
 
-/// A closed schema with references inlined as far as possible.
+/// A closed (self-contained) schema with its references inlined as far as possible.
 pub(super) fn inline(root: &Value) -> Value {
     let targets = Targets::of(root);
     let recursive = targets.recursive();
@@ -146,7 +146,7 @@ impl<'r> Inliner<'r> {
         }
     }
 
-    /// `None` if the result would be too large.
+    /// Makes the result; `None` if it would be too large.
     fn run(mut self) -> Option<Value> {
         let mut schema = self.root.clone();
         self.expand(&mut schema, 0);
@@ -229,8 +229,8 @@ impl<'r> Inliner<'r> {
         format!("#/$defs/{}", escape(name))
     }
 
-    /// A name for a definition, from the end of a reference to it. Model APIs accept few
-    /// characters.
+    /// A name for a definition, from the end of a reference to it. Model APIs accept few characters
+    /// in names.
     fn free_name(&self, fragment: &str) -> String {
         let end = fragment.rsplit(['/', '#', ':']).next().unwrap_or_default();
         let plain = |c: char| match c {
@@ -248,7 +248,8 @@ impl<'r> Inliner<'r> {
     }
 }
 
-/// Whether a keyword may be next to a copy, since it doesn't affect which values are valid.
+/// Whether a keyword doesn't affect which values are valid, so that it may be next to a copied
+/// target.
 fn is_annotation(keyword: &str) -> bool {
     ANNOTATIONS.contains(&keyword) || keyword.starts_with("x-")
 }

@@ -88,8 +88,8 @@ impl Schema {
         instance
     }
 
-    /// `instance` as people, records and logs may see it (the observable input of Agent Tool): with
-    /// [`HIDDEN`] for each sensitive value.
+    /// `instance` as people, records and logs may see it: with [`HIDDEN`] for each sensitive value.
+    /// The specification Agent Tool calls this the observable input.
     pub fn observable(&self, instance: &Value) -> Value {
         let mut copy = instance.clone();
         for path in self.sensitive_paths(instance) {

@@ -1,6 +1,7 @@
 //! Converts a schema to one plain object by merging compositions at the root, for model APIs that
-//! refuse them there. The plain object accepts every object that the real schema accepts, except in
-//! a property that only some branches describe. The host validates by the real schema.
+//! refuse them there. The plain object accepts every object that the real schema accepts, with one
+//! exception: if only some branches describe a property, their restrictions apply to all objects.
+//! The host validates by the real schema.
 
 use serde_json::{Map, Value, json};
 
@@ -21,7 +22,7 @@ pub(super) fn composed(schema: &Value) -> Option<&str> {
     keywords.find(|keyword| is_composition(keyword))
 }
 
-/// The objects that a schema accepts, as one plain object; `None` if it accepts no object.
+/// The plain object for a schema; `None` if the schema accepts no object.
 pub(super) fn plain(root: &Value) -> Option<Keywords> {
     let mut flattening = Flattening {
         root,
@@ -217,7 +218,8 @@ fn either(mut branches: Vec<Keywords>) -> Option<Keywords> {
     let rest: Vec<Option<&Value>> = rest.collect();
     let additional = match rest.first().copied().flatten() {
         Some(first) if rest.iter().all(|rest| *rest == Some(first)) => Some(first.clone()),
-        // `true` matters if `unevaluatedProperties` is next to the branches.
+        // `true` is written, too, so that an `unevaluatedProperties` next to the branches does not
+        // replace it.
         _ if rest.iter().flatten().any(|rest| **rest != json!(false)) => Some(json!(true)),
         _ => None,
     };
@@ -284,7 +286,7 @@ fn any_of(schemas: Vec<Value>) -> Value {
     enumerated(&choices).unwrap_or_else(|| json!({ "anyOf": choices }))
 }
 
-/// Merges several choices of single values, by which branches differ, to one `enum`.
+/// Merges choices of single values, such as the constants in which branches differ, to one `enum`.
 fn enumerated(choices: &[Value]) -> Option<Value> {
     let mut values: Vec<&Value> = Vec::new();
     let mut kind = None;

@@ -60,7 +60,7 @@ impl Shape {
         !self.open && !self.names.contains(name)
     }
 
-    /// The expectation that a name does not meet, if it can't be dropped.
+    /// If a name can't be dropped: what a dropped name must be, as a word for the message.
     pub fn refuses_drop(&self, name: &str) -> Option<&'static str> {
         if self.required.contains(name) {
             Some("optional")
@@ -74,8 +74,8 @@ impl Shape {
 
 /// How many properties a message names.
 const MAX_NAMED: usize = 16;
-/// How many keywords are followed to the object with the properties. The limit stops at a reference
-/// that leads back to itself.
+/// How many steps are followed to the object with the properties. Recursive references can make the
+/// path long.
 const MAX_STEPS: usize = 64;
 
 /// Several violations as one line: each message after the JSON pointer of its part of the value.

@@ -80,7 +80,7 @@ fn change(schema: &mut Value, at: &str, show: &dyn Fn(&str) -> String) {
     if SchemaMark::Sensitive.is_on(schema)
         && let Value::Object(keywords) = schema
     {
-        // Intermediate servers may log the header.
+        // Intermediate servers may log the header, so it must not have a sensitive value.
         keywords.shift_remove(HEADER);
     }
     for keyword in PROSE {

@@ -58,7 +58,8 @@ enum Holds {
     Members,
 }
 
-/// The keywords with schemas. For `properties`, [`children`] names the property instead.
+/// The keywords with schemas. For `properties`, [`children`] replaces `Inside` by the property's
+/// name.
 const APPLICATORS: &[(&str, Holds, Applies<'static>)] = &[
     ("additionalProperties", Holds::Schema, Applies::Inside),
     ("unevaluatedProperties", Holds::Schema, Applies::Inside),

@@ -53,8 +53,8 @@ pub struct SchemaWarning {
 
 impl Schema {
     /// Warnings about parts that are valid but probably not intended, in the order of the schema.
-    /// Skips other schemas of the bundle to which it refers. Compiles a part of the schema for each
-    /// `default`.
+    /// Skips the other schemas of the bundle to which this schema refers. Compiles a part of the
+    /// schema for each `default`.
     pub fn warnings(&self) -> Vec<SchemaWarning> {
         let root = &self.inner.closed;
         let mut found = Vec::new();
@@ -69,8 +69,8 @@ impl Schema {
         found
     }
 
-    /// Warnings about parts of an input schema that MCP clients can't use, or that they are shown
-    /// in a changed form: see [`Schema::plain_view`].
+    /// Warnings about parts of an input schema that MCP clients can't use, or that clients see in
+    /// another form: see [`Schema::plain_view`].
     pub fn input_warnings(&self) -> Vec<SchemaWarning> {
         let closed = &self.inner.closed;
         let shown = self.model_view();

@@ -55,8 +55,8 @@ impl HttpDefaults {
         defaults
     }
 
-    /// The part of `network.egress` that the requests use: the host of `base_url`, or, in the form
-    /// of version 0.1, the only host in the list.
+    /// The part of `network.egress` that the requests use: the host of `base_url`. In the form of
+    /// version 0.1, without `base_url`, it is the only host in the list.
     pub(in crate::driver) fn egress(
         &mut self,
         egress: PlacedValue<CapabilitySet>,
@@ -100,7 +100,7 @@ impl HttpDefaults {
     }
 }
 
-/// Takes a field, and notes it as written.
+/// Takes a field, and adds its value to `written`.
 fn take_written<'n>(
     key: &'static str,
     fields: &mut MappingReader<'n>,
@@ -161,7 +161,7 @@ impl HttpCall {
         });
         fields.or_default("streaming", |field| streaming(field, false));
         if body.is_none() {
-            // A `content-type` applies only to requests with a body.
+            // A `content-type` applies only to requests with a body, so it is not sent here.
             headers.retain(|(name, _)| name != "content-type");
         }
         Some(HttpCall {
@@ -212,7 +212,8 @@ fn body(fields: &mut MappingReader<'_>, method: Option<Method>) -> Option<BodyTe
         .ok()
 }
 
-/// Checks `streaming` of a driver, which must have `transport`, or of an entry.
+/// Checks `streaming`, which has no effect. In a driver it must have `transport`, in an entry it
+/// may.
 fn streaming(field: &FieldReader<'_>, of_driver: bool) {
     field.whole(|fields| {
         for key in ["event_field", "terminator"] {

@@ -9,7 +9,7 @@ use crate::url_path::{percent_decoded, percent_encoded};
 /// 4.1).
 const MAX_URL_BYTES: usize = 8 << 10;
 
-/// Returns the path and query, and the parameters that are a secret.
+/// Returns the path and query, and the parameters whose value is a secret.
 pub(super) fn render(
     endpoint: &Endpoint,
     values: Values<'_>,
@@ -48,8 +48,8 @@ pub(super) fn render(
     Ok((url, secrets))
 }
 
-/// Fills in one path segment. With any value it stays one segment, even for servers that decode
-/// before they split.
+/// Fills in one path segment. The result is one segment with any value, even for servers that
+/// decode before they split.
 fn segment(template: &Template, values: Values<'_>, url: &mut String) -> Result<(), RenderError> {
     const POSITION: &str = "the path";
     let mut decoded = Vec::new();

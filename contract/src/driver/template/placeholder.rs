@@ -73,7 +73,7 @@ pub(super) fn read(inner: &str) -> Result<(TemplatePart, bool), String> {
     Ok((TemplatePart::Value(slot), false))
 }
 
-/// The parts between bars outside quotes, without the spaces around the bars.
+/// The parts between the bars (`|`) that are outside quotes, without the spaces around the bars.
 fn pieces(inner: &str) -> Vec<&str> {
     let mut quote = None;
     let parts = inner.split(|c: char| {
