@@ -1,6 +1,5 @@
-//! Explains a decision, as values for programs and as text for people. Each declaration is shown
-//! with the rules that grant it and the access that they give, or with the reason why it is not
-//! granted.
+//! Explains a decision, as values for programs and as text for people. For each declaration, shows
+//! the rules and the access that they grant, or why it is not granted.
 
 use std::fmt;
 
@@ -34,8 +33,8 @@ pub enum ExplainedOutcome {
     Deny,
 }
 
-/// The explanation of a decision. Its [`Display`](std::fmt::Display) form has several lines. The
-/// names in it come from bundles, so treat them like other text of a bundle.
+/// The explanation of a decision. Its [`Display`](std::fmt::Display) form has several lines. Names
+/// in it come from bundles, so treat them like other text of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// `id@major` of the contract.
@@ -100,13 +99,11 @@ pub struct Explained {
     /// The rules that grant it.
     pub rules: Vec<RuleId>,
     /// The access that the sandbox gets for it, as text for people. Empty if the tool is blocked or
-    /// runs a program. For a class that this host does not know, the text states that nothing is
-    /// granted.
+    /// runs a program. If this host does not know the class, the text states so.
     pub granted: Vec<String>,
     /// Why it is not granted.
     pub missing: Option<Why>,
-    /// Why it is not granted, or only in part, if a rule with `partial` lets the tool run
-    /// nevertheless.
+    /// Why it is not granted in full, if a rule with `partial` lets the tool run nevertheless.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withheld: Option<Why>,
 }
