@@ -92,7 +92,7 @@ pub fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
 }
 
 /// Whether a buffer starts with a complete frame, so that reading the frame does not wait. A
-/// message of [`send`] has two frames: this function does not tell whether both are complete.
+/// message of [`send`] has two frames: this function does not check whether both are complete.
 pub fn is_whole(mut buffer: &[u8]) -> bool {
     let head = head(&mut buffer);
     matches!(head, Ok(Some((_, length))) if length <= buffer.len())
