@@ -311,7 +311,7 @@ fn deny(rule: &DenyRule) -> Result<(), PolicyError> {
 
 /// Checks a class in `accepts`: it must be unknown, since known classes are granted by capability.
 /// A known class is also accepted if a plain word is not one of its scopes, since a declaration
-/// such as `workspace:metadata` counts as one of an unknown class.
+/// such as `workspace:metadata` counts as a capability of an unknown class.
 fn unknown_class(class: &str) -> Result<(), PolicyError> {
     let read = Capability::parse(&format!("{class}:*"));
     // `Some` if the class is known and `word` is not one of its scopes.

@@ -29,7 +29,7 @@ pub struct Denial {
     pub denied_by: Vec<RuleId>,
     /// The declared capabilities that are not granted.
     pub missing: Vec<MissingGrant>,
-    /// Why the tool's program may not run, if the tool has a program that may not run.
+    /// Why the tool's program may not run; `None` if it may, or if the tool has no program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Box<ExecLack>>,
     /// Missing tables other than rules.
@@ -194,7 +194,7 @@ pub enum ExecWhy {
     /// No `[[exec]]` matches the tool.
     #[error("no [[exec]] is for it")]
     NoLine,
-    /// The driver that names the program is not the tool publisher's.
+    /// The driver that names the program has another publisher than the tool.
     #[error("another publisher than the tool's names it")]
     Foreign,
     /// Its `[[exec]]` has values for the operator to replace.

@@ -232,7 +232,7 @@ impl CallLimits {
         }
     }
 
-    /// These limits for a nested call, with at most `memory_left` bytes of memory, the memory that
+    /// These limits, with at most `memory_left` bytes of memory: for a nested call, the memory that
     /// the calling call has left. `whole_bodies` states that the host reads HTTP bodies as a whole.
     /// Such a body is in memory twice, so it gets at most half of the memory.
     #[must_use]

@@ -32,7 +32,7 @@ pub struct ResolveTable {
     pub allowed_tags: Option<Vec<String>>,
     /// The policy tags that no driver may have.
     pub denied_tags: Vec<String>,
-    /// The trusted publishers: only their drivers' claims of a region or an allowed tag count.
+    /// The publishers that are trusted to claim a region or an allowed tag for their drivers.
     /// `None` for no publisher.
     pub publishers: Option<Vec<Publisher>>,
     /// Whether the next driver serves a call whose driver failed. `None` means no.

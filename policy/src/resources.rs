@@ -363,7 +363,7 @@ pub(crate) fn read_path_prefix(text: &str) -> Result<String, PolicyError> {
         .hinted("write for example \"/repos/\""))
 }
 
-/// Checks that a text can name a file. Whether the file exists is checked by the host.
+/// Checks that a text can name a file. The host checks whether the file exists.
 pub(crate) fn check_file_name(key: &str, name: &str) -> Result<(), PolicyError> {
     if !name.is_empty() && !name.chars().any(char::is_control) {
         return Ok(());

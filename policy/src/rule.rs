@@ -254,7 +254,7 @@ impl Rule {
     }
 }
 
-/// Reads the action that a rule is about. Without `library`, it is one of the rule's publisher.
+/// Reads the action that a rule is about. By default, `library` is the rule's publisher.
 fn action(
     fields: &mut Fields<'_>,
     publisher: &Publisher,

@@ -29,7 +29,7 @@ pub(super) fn of(view: &PolicyView<'_>, evaluated: &[Evaluated<'_>]) -> Grant {
 }
 
 /// The grant for a program, which runs in a separate process. The program gets files and network
-/// only by `rule`, its `[[exec]]`, so the sandbox of the driver gets none of them.
+/// only by `rule`, its `[[exec]]`, so the rest of the grant has none of them.
 pub(super) fn of_program(grant: Grant, rule: &ExecRule) -> Grant {
     Grant {
         secrets: grant.secrets,
