@@ -1,4 +1,4 @@
-//! When a person is asked.
+//! When a person is asked to approve a call.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,17 +10,18 @@ use crate::error::{self, PolicyError, Refuse as _, quoted};
 use crate::fields::{Fields, finish, required, texts, word};
 use crate::name::{Publisher, ToolPattern};
 
-/// When a person is asked, from weak to strict. The strictest class that applies wins.
+/// When a person is asked, from the weakest class to the strictest. If several classes apply, the
+/// strictest counts.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ApprovalClass {
-    /// This class alone asks no person. In any case, a person is asked about changes, and from risk
-    /// level 2 on.
+    /// Requires no question. A person is still asked about changes and from risk level 2 on, unless
+    /// a rule has `preapproved`.
     #[default]
     Auto,
-    /// A person is asked if something is changed.
+    /// Requires a question about changes, which is asked even with `auto`.
     OnMutate,
     /// A person is always asked.
     Always,
@@ -50,7 +51,7 @@ impl fmt::Display for ApprovalClass {
     }
 }
 
-/// A `policy:<ref>` that is not resolved counts as `always`.
+/// A reference to an approval policy (`policy:NAME`) that is not resolved counts as `always`.
 impl From<&Approval> for ApprovalClass {
     fn from(approval: &Approval) -> Self {
         match approval {
@@ -64,10 +65,10 @@ impl From<&Approval> for ApprovalClass {
 /// The longest name, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// The most approval policies of a policy, and the most entries of a list.
+/// The most `[approval.NAME]` tables of a policy, and the most entries of a list in such a table.
 const MAX_ENTRIES: usize = 1024;
 
-/// An approval policy: when a person is asked about the tools that refer to it.
+/// An approval policy (`[approval.NAME]`): when a person is asked about the tools that refer to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalPolicy {
     /// Its name in contracts.
@@ -76,7 +77,7 @@ pub struct ApprovalPolicy {
     pub publishers: Vec<Publisher>,
     /// The tools of these publishers that may refer to it; at least one.
     pub tools: Vec<ToolPattern>,
-    /// The class that it stands for. In any case, a person is asked about a tool that changes
+    /// The class that it stands for. Even with `auto`, a person is asked about a tool that changes
     /// something.
     pub approval: ApprovalClass,
 }
@@ -105,9 +106,9 @@ impl ApprovalPolicy {
 /// The `policy:NAME` of a contract, and the class that it stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct PolicyReference {
-    /// The name, which is the publisher's text.
+    /// The name, as the contract's publisher wrote it.
     pub name: String,
-    /// When a person is asked: at least `on-mutate` if the tool changes something.
+    /// The class: at least `on-mutate` if the tool changes something.
     pub approval: ApprovalClass,
     /// Whether an `[approval.NAME]` exists for the contract. Without one, a person is always asked.
     pub known: bool,
@@ -188,7 +189,8 @@ fn too_many(what: &str, found: usize) -> PolicyError {
     error::TOO_LARGE.error(message)
 }
 
-/// Checks a name, which must equal the name in contracts letter by letter.
+/// Checks a name. Contracts repeat the name exactly, so it must not have spaces or invisible
+/// characters.
 fn name(text: &str) -> Result<(), PolicyError> {
     let fits = (1..=MAX_NAME_BYTES).contains(&text.len());
     if fits

@@ -1,5 +1,5 @@
 //! Checks the tables of a policy, separately and together. The checks do not depend on the text of
-//! a file, so the same rules apply to files and code.
+//! a file, so a policy that is built in code must meet the same rules as a file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,10 +20,10 @@ use crate::rule::{DenyRule, Rule, RuleFallback};
 
 /// The most grants and denies of a policy together.
 const MAX_RULES: usize = 4096;
-/// The most tables of each other kind.
+/// The most tables of any other kind.
 const MAX_TABLES: usize = 1024;
 
-/// The `index`-th table of its kind, from 0.
+/// A table, by its kind and its number among the tables of this kind, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TablePlace {
     table: &'static str,
@@ -122,13 +122,13 @@ fn each<'t, T: 't>(
     })
 }
 
-/// Checks that workspaces do not overlap, unless both are `shared`: two workspaces in the same
-/// place would make each of them wider than it looks. This compares paths as text; the host
-/// compares the directories behind them.
+/// Checks that no two workspaces overlap, unless both are `shared`. If they overlapped, a grant for
+/// one of them would also cover files of the other. This compares paths as text; the host compares
+/// the directories behind them.
 fn disjoint(workspaces: &[Workspace]) -> Checked {
     let mut sorted: Vec<(usize, &Workspace)> = workspaces.iter().enumerate().collect();
     sorted.sort_by(|(_, a), (_, b)| a.directory.cmp(&b.directory));
-    // The directories above the current one, outermost first.
+    // The workspaces whose directories contain the current one, outermost first.
     let mut above: Vec<(usize, &Workspace)> = Vec::new();
     for (index, workspace) in sorted {
         above.retain(|(_, outer)| workspace.directory.starts_with(&outer.directory));
@@ -236,7 +236,8 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
         unknown_class(class)?;
     }
     for slug in &rule.reveal {
-        // Permission to store a secret does not include permission to read it.
+        // Only `requires` counts: permission to store a secret does not include permission to read
+        // it.
         let used = rule.requires.of_class(&Class::Secret);
         if !used
             .into_iter()
@@ -282,8 +283,8 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
     rule.host_terms.check()
 }
 
-/// Checks a rule with an action. Such a rule covers tools without naming them, so it may grant
-/// capabilities and nothing else.
+/// Checks a rule with an action. Such a rule covers tools without naming them, so capabilities are
+/// the only thing that it may grant.
 fn action(rule: &Rule) -> Result<(), PolicyError> {
     let Some(action) = &rule.action else {
         return Ok(());
@@ -308,11 +309,12 @@ fn deny(rule: &DenyRule) -> Result<(), PolicyError> {
     }
 }
 
-/// Refuses invalid classes, and known classes, which are granted by capability. Accepts a known
-/// class if words are not scopes of it, since `workspace:metadata` counts as an unknown class.
+/// Checks a class in `accepts`: it must be unknown, since known classes are granted by capability.
+/// A known class is also accepted if a plain word is not one of its scopes, since a declaration
+/// such as `workspace:metadata` counts as a capability of an unknown class.
 fn unknown_class(class: &str) -> Result<(), PolicyError> {
     let read = Capability::parse(&format!("{class}:*"));
-    // `Some` for a known class of which `word` is not a scope.
+    // `Some` if the class is known and `word` is not one of its scopes.
     let words = Capability::of_no_scope(&format!("{class}:word"));
     let unknown = |one: Capability| matches!(one.class(), Class::Other(name) if name == class);
     if read.is_ok_and(unknown) || words.is_some() {

@@ -25,7 +25,8 @@ const MAX_SECRET_TEXTS: usize = 256;
 pub struct GivenContext {
     /// The value.
     pub value: Value,
-    /// The texts in it that must not be shown, by the names of their values.
+    /// The texts that must not be shown, each with the name of the `[[context]]` value that it is
+    /// from.
     pub secrets: Vec<(String, ContextText)>,
 }
 
@@ -44,8 +45,8 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// Builds the contexts that a policy gives to this pair. The contexts are empty if the contract
-    /// has no `contextSchema`.
+    /// Builds the contexts that a policy gives to a contract with a driver. The contexts are empty
+    /// if the contract has no `contextSchema`.
     pub fn of(
         contract: &Contract<'_>,
         implementation: &Implementation<'_>,
@@ -87,7 +88,7 @@ impl Contexts {
     /// Returns the context of a principal's calls.
     ///
     /// # Errors
-    /// Why no context exists that the contract accepts.
+    /// Why the principal's calls have no context that the contract accepts.
     pub fn get(&self, principal: &str) -> Result<&GivenContext, &ContextLack> {
         let own = |(name, _): &&(Option<String>, _)| name.as_deref() == Some(principal);
         match self.by_principal.iter().find(own) {
@@ -96,8 +97,8 @@ impl Contexts {
         }
     }
 
-    /// Why no call has a context, so that the tool is blocked; `None` if the calls of some
-    /// principal have one.
+    /// Why the tool is blocked: no call has a context. `None` if the calls of at least one
+    /// principal have a context.
     pub fn lack(&self) -> Option<&ContextLack> {
         let otherwise = self.otherwise.as_ref().err()?;
         let named = self.by_principal.iter().map(|(_, given)| given.as_ref());
@@ -106,7 +107,7 @@ impl Contexts {
     }
 }
 
-/// The value of a rule, if it matches the schema.
+/// The context that a rule gives, if it matches the schema.
 fn composed(rule: &ContextRule, schema: &Schema) -> Result<GivenContext, ContextWhy> {
     if rule.is_placeholder() {
         return Err(ContextWhy::NotChosen);
@@ -127,7 +128,7 @@ fn composed(rule: &ContextRule, schema: &Schema) -> Result<GivenContext, Context
         let typed = typed(text.as_str(), schema, name);
         if !rule.public {
             secrets.push((name.clone(), text.clone()));
-            // A template can send each text separately.
+            // A request template can send each text separately, so each is secret.
             let mut parts = json::texts(&typed);
             parts.remove(text.as_str());
             if parts.len() > MAX_SECRET_TEXTS {
@@ -151,8 +152,8 @@ fn composed(rule: &ContextRule, schema: &Schema) -> Result<GivenContext, Context
     }
 }
 
-/// A text in the type that the schema requires: parsed as JSON, unless the schema allows a string
-/// or names no type, or the text is not JSON.
+/// Converts a text to the type that the schema requires. The text stays a string if the schema
+/// allows a string or names no type, or if the text is not JSON. Otherwise it is parsed as JSON.
 fn typed(text: &str, schema: &Schema, name: &str) -> Value {
     let property = schema
         .value()
@@ -242,7 +243,8 @@ impl ContextLack {
 
     /// The lines to add to the policy's file, as TOML that can be appended. They grant nothing
     /// until the operator has replaced the marked values, since a bundle must not choose where a
-    /// value comes from. If a `[[context]]` exists, a TOML comment with the problem.
+    /// value comes from. If the tool has a `[[context]]`, this is only a TOML comment with the
+    /// problem.
     pub fn lines_to_add(&self) -> String {
         if self.why != ContextWhy::NoRule {
             return format!("{}\n", comment(&self.to_string()));

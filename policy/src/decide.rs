@@ -17,10 +17,10 @@ use crate::partial::Partial;
 use crate::policy::Policy;
 use crate::rule::Rule;
 
-/// Decides the grant of `implementation` for `contract`. Everything that contract and driver
-/// declare must be granted by the policy, or the tool is blocked; only hosts and workspaces may be
-/// left out, if a rule has `partial`. Nothing declared is dropped silently, and nothing undeclared
-/// is granted.
+/// Decides what `implementation` is granted for `contract`. The policy must grant everything that
+/// contract and driver declare, or the tool is blocked. The exception: if a rule has `partial`,
+/// hosts and workspaces may be left out. Nothing declared is dropped silently, and nothing
+/// undeclared is granted.
 pub fn decide(
     contract: &Contract<'_>,
     implementation: &Implementation<'_>,
@@ -39,7 +39,7 @@ pub(crate) fn of(
     request: &DecisionContext<'_>,
 ) -> Decision {
     let denied_by = view.denied_by();
-    // Two wide declarations may require the same part.
+    // Two wide declarations may require the same part, which is reported once.
     let mut seen = HashSet::new();
     let missing = parts(evaluated).filter_map(|(declared, asked, found)| {
         Some(MissingGrant {
@@ -141,9 +141,10 @@ fn reasons(view: &PolicyView<'_>, own: Effects, reachable: Effects) -> Vec<AskRe
     reasons
 }
 
-/// The rules that replace the person's approval; `None` if they don't. A rule with `preapproved`
-/// must grant each changed capability and, if nested calls change something or have risk 2 or more,
-/// each called tool. From risk 2 on, such a rule must grant every required capability.
+/// The rules with `preapproved` that replace the person's approval; `None` if a person must
+/// approve. These rules must grant each capability that the tool changes. If tools that it reaches
+/// change something or have risk 2 or more, the rules must also grant each tool that it calls. If
+/// the tool itself has risk 2 or more, they must grant every required capability.
 fn preapproval(
     view: &PolicyView<'_>,
     evaluated: &[Evaluated<'_>],
@@ -163,8 +164,8 @@ fn preapproval(
     }
     let standing = |placed: &&&Placed<Rule>| placed.rule.preapproved;
     let rules: BTreeSet<&RuleId> = if needed.is_empty() {
-        // The tool requires nothing that a rule could grant. A rule about all tools does not count
-        // here.
+        // The tool requires nothing that a rule could grant. A rule about all tools (`*`) does not
+        // count then.
         let rules = view.grants.iter().filter(standing);
         let named = rules.filter(|placed| !placed.rule.tool.is_all());
         named.map(|placed| &placed.id).collect()
@@ -181,7 +182,7 @@ fn preapproval(
     (!rules.is_empty()).then_some(rules)
 }
 
-/// The missing tables behind the missing grants.
+/// The tables, other than rules, that the policy lacks for the missing grants.
 fn lacks(view: &PolicyView<'_>, missing: &[MissingGrant]) -> Vec<Lack> {
     let mut lacks = Vec::new();
     for one in missing.iter().filter(|one| one.why.lines_help()) {

@@ -15,15 +15,15 @@ use crate::name::RuleId;
 use crate::partial::Partial;
 use crate::rule::Confirmed;
 
-/// The inputs of a decision in addition to contract and driver. They do not depend on a call's
-/// input, since the decision is made once for each pair of contract and driver.
+/// What a decision depends on in addition to contract, driver and policy. Nothing here depends on
+/// the input of a call, since the decision is made once for each pair of contract and driver.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DecisionContext<'m> {
     /// The joined effects of all tools that the tool reaches through `requires.tools` of contract
     /// and driver, in any number of steps. For each tool, the effects of all its drivers are
     /// joined. A missing tool has no effects.
     pub reachable: Effects,
-    /// The machine where calls would run; `None` if every directory can be used.
+    /// The machine where calls would run. `None` means that every directory can be used.
     pub machine: Option<&'m Machine>,
 }
 
@@ -78,16 +78,15 @@ pub struct Allowed {
     pub preapproved: Vec<RuleId>,
     /// The tool's claims about itself that the operator confirms.
     pub confirmed: Confirmed,
-    /// The effects of a call, including the effects of the tools that it reaches: the
-    /// source of annotations.
+    /// The effects of a call, including the effects of the tools that it reaches. Annotations are
+    /// derived from them.
     pub effects: Effects,
     /// The effects of the call itself, without the tools that it reaches.
     pub own_effects: Effects,
     /// The granted and the left-out parts, if a rule has `partial`; `None` if the tool gets
     /// everything that is declared.
     pub partial: Option<Partial>,
-    /// The strictest approval class of contract, reachable tools, defaults and
-    /// rules.
+    /// The strictest approval class of contract, reachable tools, defaults and rules.
     pub approval: ApprovalClass,
 }
 
@@ -98,15 +97,15 @@ pub enum AskReason {
     /// The contract's `approval` is `always`.
     #[error("its contract always asks for approval")]
     Contract,
-    /// The contract's `approval` refers to a policy. This alone is a reason if the policy always
-    /// asks; otherwise it is added to other reasons.
+    /// The contract's `approval` refers to an approval policy (`[approval.NAME]`). If that policy
+    /// always asks, this is a reason by itself. Otherwise it is only named next to other reasons.
     #[error("its contract refers to {0}")]
     Policy(PolicyReference),
     /// It changes something.
     #[error("it changes something")]
     Mutates,
-    /// Its risk level is 2 (external effects) or 3 (effects that can't be undone; AIP-14,
-    /// `risk_level`).
+    /// Its risk level (AIP-14, `risk_level`) is 2, external effects, or 3, effects that can't be
+    /// undone.
     #[error("its contract declares risk level {0}")]
     Risk(u8),
     /// A tool that it reaches changes something.
@@ -127,7 +126,7 @@ pub enum AskReason {
 }
 
 impl AskReason {
-    /// Whether a rule with `preapproved` can replace the person, which holds for changes up to risk
+    /// Whether a rule with `preapproved` can replace the person. It can for changes, up to risk
     /// level 2.
     pub fn can_be_preapproved(&self) -> bool {
         match self {
@@ -158,7 +157,7 @@ pub struct Effects {
 
 impl Effects {
     /// The effects of one tool with one driver, without the tools that it calls. The driver's own
-    /// `requires` counts.
+    /// `requires` is included.
     pub fn of(tool: &Tool, driver: &Driver) -> Self {
         let all = tool.declaration().union(&driver.requires.capabilities);
         let mut effects = Self {

@@ -29,7 +29,7 @@ pub struct Denial {
     pub denied_by: Vec<RuleId>,
     /// The declared capabilities that are not granted.
     pub missing: Vec<MissingGrant>,
-    /// Why its program may not run, if the tool runs a program.
+    /// Why the tool's program may not run; `None` if it may, or if the tool has no program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Box<ExecLack>>,
     /// Missing tables other than rules.
@@ -169,8 +169,8 @@ pub(crate) enum Lack {
         egress: Vec<String>,
         /// The method of a declarative driver's request.
         method: Option<&'static str>,
-        /// The position of the secret in a declarative driver's request, so that it is sent from
-        /// nowhere else.
+        /// The position of the secret in a declarative driver's request. The suggested `[[secret]]`
+        /// has this position.
         position: Option<SecretPosition>,
     },
     /// A service of this name.
@@ -194,7 +194,7 @@ pub enum ExecWhy {
     /// No `[[exec]]` matches the tool.
     #[error("no [[exec]] is for it")]
     NoLine,
-    /// A publisher other than the tool's names the program.
+    /// The driver that names the program has another publisher than the tool.
     #[error("another publisher than the tool's names it")]
     Foreign,
     /// Its `[[exec]]` has values for the operator to replace.
@@ -209,13 +209,13 @@ pub enum ExecWhy {
     /// It declares network access, but its `[[exec]]` does not grant unfiltered network access.
     #[error("it declares the network, and its [[exec]] does not say network = \"unfiltered\"")]
     NetworkNotGiven,
-    /// Its `[[exec]]` grants network access, which it does not declare.
+    /// Its `[[exec]]` grants network access, which the tool does not declare.
     #[error("its [[exec]] gives the network, which it does not declare")]
     NetworkNotDeclared,
     /// It declares a secret for which its `[[exec]]` has no variable.
     #[error("its [[exec]] has no variable in `env` for the secret {0:?}")]
     SecretWithoutVariable(String),
-    /// Its `[[exec]]` has a variable for a secret that it does not declare.
+    /// Its `[[exec]]` has a variable for a secret that the tool does not declare.
     #[error("its [[exec]] has the secret {0:?}, which it does not declare")]
     SecretNotDeclared(String),
     /// No rule reveals the secret.
@@ -224,10 +224,11 @@ pub enum ExecWhy {
     /// The secret's value comes from neither a variable nor a file of the operator.
     #[error("the [[secret]] {0:?} has neither `env` nor `file`, and a program gets no other")]
     SecretStored(String),
-    /// It declares a workspace that its `[[exec]]` does not name, or names with other access.
+    /// It declares a workspace that its `[[exec]]` does not name.
     #[error("its [[exec]] does not give `{0}` as it is declared")]
     WorkspaceNotGiven(Capability),
-    /// Its `[[exec]]` names a workspace that it does not declare, or declares with other access.
+    /// Its `[[exec]]` names a workspace that the tool does not declare, or declares with other
+    /// access.
     #[error("its [[exec]] gives the workspace {0:?} otherwise than it declares it")]
     WorkspaceNotDeclared(String),
     /// It declares a part of a workspace, but a program gets the whole directory or nothing.
@@ -245,7 +246,7 @@ pub enum ExecWhy {
 pub struct ExecLack {
     /// Why it may not run.
     pub why: ExecWhy,
-    /// The program, as named in the document.
+    /// The program, as the driver names it.
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
@@ -269,8 +270,10 @@ impl fmt::Display for ExecLack {
 }
 
 impl ExecLack {
-    /// The table to add to the policy's file, as TOML that can be appended. It allows nothing until
-    /// the operator has replaced the marked values, since a bundle must not choose the digest.
+    /// The table to add to the policy's file, as TOML that can be appended. The table allows
+    /// nothing until the operator has replaced the marked values, since a bundle must not choose
+    /// the digest. If the reason is not that the table is missing, this is only a TOML comment with
+    /// the reason.
     pub(crate) fn lines_to_add(&self, publisher: &str, tool: &str) -> String {
         if self.why != ExecWhy::NoLine {
             return format!("{}\n", comment(&format!("{tool}: {self}")));

@@ -1,5 +1,5 @@
 //! `[[document]]`: the prompts and resources of bundles that clients can see, and the names that
-//! prompts and resources may have instead of their ids. Tools are shown by grants instead.
+//! they may have instead of their ids. Which tools clients see depends on grants instead.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub struct DocumentRule {
     pub resources: Vec<FilePattern>,
     /// Names that these prompts may have instead of their ids.
     pub names: Vec<String>,
-    /// URIs and URI templates that these resources may have instead of the host's.
+    /// URIs and URI templates that these resources may have instead of the host's URIs.
     pub uris: Vec<String>,
 }
 
@@ -153,7 +153,7 @@ impl DocumentAccess<'_> {
         self.rules.iter().any(|rule| rule.covers_resource(path))
     }
 
-    /// Whether a resource may have this URI or template instead of the host's.
+    /// Whether a resource may have this URI or template instead of the host's URI.
     pub fn resource_uri(&self, path: &str, uri: &str) -> bool {
         let mut rules = self.rules.iter().filter(|rule| rule.covers_resource(path));
         rules.any(|rule| rule.uris.iter().any(|own| own == uri))

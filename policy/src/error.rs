@@ -27,7 +27,7 @@ pub struct PolicyError {
     span: Option<Range<usize>>,
 }
 
-/// Makes errors of a code.
+/// Makes errors with a code.
 pub(crate) trait Refuse {
     fn error(&self, message: impl Into<String>) -> PolicyError;
 
@@ -90,8 +90,8 @@ impl PolicyError {
         self.hint.as_deref()
     }
 
-    /// Line, from 1; `None` for a policy that was built in code, or if the error is about no single
-    /// place.
+    /// Line, from 1; `None` for a policy that was built in code, or if the error is not about a
+    /// single place.
     pub fn line(&self) -> Option<usize> {
         self.line
     }

@@ -1,4 +1,4 @@
-//! Evaluates a declaration against a policy, capability by capability: decision and explanation are
+//! Evaluates a declaration against a policy, capability by capability. Decision and explanation are
 //! derived from the result.
 
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ pub(crate) struct PolicyView<'a> {
     machine: Option<&'a Machine>,
 }
 
-/// The rules that grant something, or why it is not granted.
+/// The rules that grant a capability, or why it is not granted.
 pub(crate) type Found<'a> = Result<Vec<&'a Placed<Rule>>, Why>;
 
 /// One declared capability, and the result for each of its parts.
@@ -98,7 +98,7 @@ impl<'a> PolicyView<'a> {
         ids.filter(|id| rules.contains(id)).cloned().collect()
     }
 
-    /// The claims of the tool that the matching rules confirm, whichever part they grant.
+    /// The claims of the tool that the matching rules confirm, no matter what these rules grant.
     pub(crate) fn confirmed(&self) -> Confirmed {
         let rules = self.grants.iter().map(|placed| placed.rule.confirms);
         rules.collect()
@@ -127,7 +127,7 @@ impl<'a> PolicyView<'a> {
         }
     }
 
-    /// The grants that may apply to declarations of `by`.
+    /// The grants that may apply to declarations of `by`. For the driver, only grants that name it.
     pub(crate) fn grants_for(&self, by: DeclaredBy) -> impl Iterator<Item = &'a Placed<Rule>> {
         self.grants
             .iter()
@@ -135,8 +135,8 @@ impl<'a> PolicyView<'a> {
             .filter(move |placed| by == DeclaredBy::Contract || placed.rule.driver.is_some())
     }
 
-    /// What happens at the first attempt to go beyond the grant: the strictest
-    /// of the defaults and all grants that match.
+    /// What happens at the first attempt to go beyond the grant: the strictest of the defaults and
+    /// all grants that match.
     pub(crate) fn on_violation(&self) -> OnViolation {
         let rules = self.grants.iter().map(|placed| placed.rule.on_violation);
         rules
@@ -176,7 +176,7 @@ impl<'a> PolicyView<'a> {
         }
         match class.backing() {
             Some(Backing::Workspace) => self.usable(asked)?,
-            // A tool that stores a secret neither sends nor reads it.
+            // A tool that stores a secret neither sends nor reads it, so it needs no `[[secret]]`.
             Some(Backing::Secret) if mutates => {}
             Some(Backing::Secret) => match self.secret(asked, by) {
                 None => return Err(Why::NoSecret),
@@ -285,7 +285,7 @@ impl<'a> PolicyView<'a> {
     }
 
     /// The hosts behind an external service, as far as the driver's egress covers them, each with
-    /// the port in its `[[service]]`.
+    /// the port that its `[[service]]` names.
     pub(crate) fn service_hosts(&self, asked: &Capability) -> Vec<(HostPattern, Option<u16>)> {
         let egress = &self.implementation.driver.egress;
         let narrowed = |written: &HostPattern| {

@@ -12,7 +12,7 @@ use crate::resources::SecretSource;
 
 pub use rule::{ExecDigest, ExecLimits, ExecRule, Interpreter, WorkspaceAccess};
 
-/// Finds the table that allows the program of a driver; `None` for drivers of other kinds.
+/// Finds the table that allows the program of a driver; `None` for drivers that run no program.
 pub(crate) fn find<'a>(
     view: &PolicyView<'a>,
     evaluated: &[Evaluated<'_>],
@@ -98,7 +98,7 @@ fn fitting<'a>(
     Ok(rule)
 }
 
-/// Checks that the table grants each declared capability, which a rule must grant as well.
+/// Checks that the table grants each declared capability. A rule must grant the capability, too.
 fn capabilities(
     view: &PolicyView<'_>,
     evaluated: &[Evaluated<'_>],
@@ -107,7 +107,7 @@ fn capabilities(
     for (declared, asked, found) in parts(evaluated) {
         match asked.class() {
             class if class.is_on_the_network() => {}
-            // A class that is accepted by name counts as a change, and grants nothing.
+            // A class that `accepts` names grants nothing, so the table need not name it.
             Class::Other(_) => {}
             Class::Secret if !declared.mutates => {
                 let slug = asked.scope();

@@ -1,5 +1,5 @@
-//! Explains a decision, as values for programs and as text for people: shows each declaration next
-//! to the rules that grant it, the grant, or why it is not granted.
+//! Explains a decision, as values for programs and as text for people. For each declaration, shows
+//! the rules and the access that they grant, or why it is not granted.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ pub enum ExplainedOutcome {
 }
 
 /// The explanation of a decision. Its [`Display`](std::fmt::Display) form has several lines. Names
-/// come from bundles, so show them like other text of a bundle.
+/// in it come from bundles, so treat them like other text of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// `id@major` of the contract.
@@ -69,8 +69,8 @@ pub struct Explanation {
     /// for callers that give a context themselves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextLack>,
-    /// The granted secrets without a value. They block the tool. The code that reads the values
-    /// sets this list, with [`Explanation::without_secrets`].
+    /// The granted secrets that have no value, which blocks the tool. The code that reads the
+    /// values sets this list, with [`Explanation::without_secrets`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub secrets_missing: Vec<String>,
     /// The program that runs the tool outside the sandbox, and its access.
@@ -99,17 +99,16 @@ pub struct Explained {
     /// The rules that grant it.
     pub rules: Vec<RuleId>,
     /// The access that the sandbox gets for it, as text for people. Empty if the tool is blocked or
-    /// runs a program. For a class that this host does not know, it states that nothing is granted.
+    /// runs a program. If this host does not know the class, the text states so.
     pub granted: Vec<String>,
     /// Why it is not granted.
     pub missing: Option<Why>,
-    /// Why it is not granted, or not in full, to a tool that a rule with `partial` lets run without
-    /// it.
+    /// Why it is not granted in full, if a rule with `partial` lets the tool run nevertheless.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withheld: Option<Why>,
 }
 
-/// A program that runs outside the sandbox, or may not.
+/// The program of a tool, which runs outside the sandbox if it may run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExplainedProgram {
     /// Its path and arguments.

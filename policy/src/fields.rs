@@ -62,8 +62,8 @@ impl From<FieldProblem<'_, Span>> for PolicyError {
     }
 }
 
-/// Reads a table, which messages call `what`, with `read`. Refuses all keys that `read` does not
-/// take.
+/// Reads a table with `read`, and refuses all keys that `read` does not take. Messages call the
+/// table `what`.
 pub(crate) fn table<'t, T>(
     field: Field<'t>,
     what: &str,
@@ -162,7 +162,7 @@ pub(crate) fn each<'t, T, C: FromIterator<T>>(
     field.map(|field| texts(&field, read)).transpose()
 }
 
-/// Like [`each`], but without the key the list is empty.
+/// Like [`each`], but the list is empty if the key is missing.
 pub(crate) fn list<'t, T, C: FromIterator<T> + Default>(
     fields: &mut Fields<'t>,
     key: &'static str,

@@ -21,7 +21,7 @@ pub struct Grant {
     pub(crate) workspaces: Vec<WorkspaceGrant>,
     pub(crate) buckets: Vec<BucketGrant>,
     pub(crate) secrets: Vec<SecretGrant>,
-    /// The scopes of the classes whose grants have nothing but scopes.
+    /// The granted scopes by class, for classes of which a grant is only a list of scopes.
     pub(crate) scopes: BTreeMap<Class, Vec<String>>,
     pub(crate) on_violation: OnViolation,
     pub(crate) program: Option<Arc<ExecRule>>,
@@ -81,7 +81,7 @@ impl Grant {
         self.scopes(&Class::Tool)
     }
 
-    /// The scopes of a class whose grants have nothing but scopes.
+    /// The granted scopes of a class, if a grant of the class is only a list of scopes.
     pub fn scopes(&self, class: &Class) -> &[String] {
         self.scopes.get(class).map_or(&[], Vec::as_slice)
     }
@@ -159,7 +159,8 @@ pub struct SecretGrant {
     pub slug: String,
     /// The publisher whose secret it is.
     pub publisher: String,
-    /// The place where its placeholder is replaced; `None` if it may only be stored or revealed.
+    /// Where the secret is sent: the host replaces its placeholder there. `None` if it may only be
+    /// stored or revealed.
     pub binding: Option<Arc<SecretBinding>>,
     /// Whether the guest may read the value itself.
     pub reveal: bool,

@@ -1,6 +1,6 @@
-//! The keys of `[[grant]]` about the hosts of its network: how they are read, what they give, and
-//! when they give no more than earlier ones. Outgoing HTTP gets them in [`crate::HostGrant`], and
-//! enforces them.
+//! The keys of a `[[grant]]` about its network hosts: how they are read, what they give, and when
+//! they give no more than the keys of an earlier grant. [`crate::HostGrant`] takes them to outgoing
+//! HTTP, which enforces them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use crate::fields::{Fields, flag, list};
 pub struct HostTerms {
     /// Whether `http://` passes, too.
     pub plain_http: bool,
-    /// Addresses beyond global unicast that the hosts may have.
+    /// Addresses that the hosts may have although they are not public.
     pub addresses: Vec<IpNet>,
     /// Headers with credentials (`authorization`, `cookie`) that the guest may set itself; lower
     /// case.
@@ -32,7 +32,7 @@ impl HostTerms {
         })
     }
 
-    /// Checks terms that were made in code by the rules for files.
+    /// Checks terms that were built in code. The same rules apply as to a file.
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         for header in &self.guest_headers {
             if read_guest_header(header)? != *header {
@@ -58,8 +58,8 @@ impl HostTerms {
             .find_map(|(key, is_given)| is_given.then_some(key))
     }
 
-    /// Whether they give no more than earlier terms. No term can make another rule stricter, since
-    /// a request passes if one rule allows all of it.
+    /// Whether they give no more than earlier terms. A request passes if a single rule allows all
+    /// of it, so no term makes another rule stricter.
     pub(crate) fn narrow(&self, earlier: &Self) -> bool {
         let Self {
             plain_http,

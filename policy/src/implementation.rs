@@ -49,7 +49,7 @@ pub(crate) struct Declared {
     pub(crate) mutates: bool,
     pub(crate) by: DeclaredBy,
     /// The capability itself, or the parts of a network capability that the driver's egress covers.
-    /// Empty if the driver does not use it.
+    /// Empty if the egress covers nothing of it.
     pub(crate) asked: Vec<Capability>,
 }
 
@@ -107,8 +107,8 @@ fn implied(capability: &Capability, mutates: &CapabilitySet) -> bool {
     *capability.class() != Class::Secret && mutates.covers_one(capability)
 }
 
-/// With more parts, parts that another part covers are kept. Leaving them out only saves rows, and
-/// would take too long for a hostile declaration with thousands of parts.
+/// If there are more parts, parts that another part covers stay. Leaving them out only saves rows,
+/// and would take too long for a hostile declaration with thousands of parts.
 const MAX_TIDIED_PARTS: usize = 256;
 
 /// The required parts of a capability, given the driver's egress.
@@ -171,8 +171,8 @@ impl Machine {
         self
     }
 
-    /// The same machine, as if every directory could be used. It shows what a policy would grant
-    /// once they can be used.
+    /// The same machine, as if every directory could be used. A decision for this machine shows
+    /// what a policy would grant once all directories can be used.
     #[must_use]
     pub fn with_all_directories(mut self) -> Self {
         self.unusable.clear();

@@ -175,8 +175,8 @@ impl LimitSettings {
     }
 }
 
-/// Fuel for each second of the default timeout. An interpreter uses about 16 G per second on a fast
-/// machine.
+/// Fuel for each second of the default timeout. An interpreter uses about 16 billion per second on
+/// a fast machine.
 const FUEL_PER_SECOND: u64 = 20_000_000_000;
 
 /// More fuel than an interpreter spends in this time.
@@ -187,8 +187,8 @@ pub fn fuel_for(timeout: Duration) -> u64 {
 
 impl Limits {
     /// These limits, changed by a policy's numbers. If the policy sets only the default of the
-    /// timeout, that is the maximum, too. The default of fuel follows the timeout, unless it is set
-    /// separately.
+    /// timeout, this number is also the maximum. The default of fuel follows from the default of
+    /// the timeout, unless fuel has a separate default.
     #[must_use]
     pub fn with(mut self, settings: &LimitSettings) -> Self {
         let follows = self.fuel.default == fuel_for(self.timeout.default)
@@ -205,7 +205,7 @@ impl Limits {
         self
     }
 
-    /// The limits of the JSON of an output of at most `output_bytes`.
+    /// The limits for the JSON in an output of at most `output_bytes`.
     fn json(&self, output_bytes: u64) -> json::Limits {
         json::Limits {
             bytes: usize::of(output_bytes),
@@ -216,8 +216,8 @@ impl Limits {
 }
 
 impl CallLimits {
-    /// The limits for the calls of one driver, whose contract requests `timeout`. A driver requests
-    /// a limit by its name.
+    /// The limits for the calls of one driver. The contract requests `timeout`. `driver` has the
+    /// other requests, by the names of the limits.
     pub fn new(limits: &Limits, timeout: Duration, driver: &DriverLimits) -> Self {
         let asked = |name: LimitName| match name {
             LimitName::Memory => driver.memory_mib.map(|mib| mib.saturating_mul(1 << 20)),
@@ -232,9 +232,9 @@ impl CallLimits {
         }
     }
 
-    /// These limits, with at most `memory_left` bytes of memory, which is what the calling call has
-    /// left. `whole_bodies` states that the host reads bodies whole: such a body is in memory
-    /// twice.
+    /// These limits, with at most `memory_left` bytes of memory: for a nested call, the memory that
+    /// the calling call has left. `whole_bodies` states that the host reads HTTP bodies as a whole.
+    /// Such a body is in memory twice, so it gets at most half of the memory.
     #[must_use]
     pub fn within(&self, memory_left: Option<u64>, whole_bodies: bool) -> Self {
         let mut limits = self.clone();
@@ -260,7 +260,7 @@ trait Field {
     /// Applies a policy's numbers.
     fn adjust(&mut self, setting: LimitSetting);
 
-    /// Its value as numbers in the limit's unit.
+    /// Its values as numbers in the limit's unit.
     fn range(&self) -> Limit<u64>;
 }
 

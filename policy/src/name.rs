@@ -9,9 +9,9 @@ use toolward_contract::tool::is_word;
 
 use crate::error::{self, PolicyError, Refuse as _};
 
-/// The publisher that signed a bundle, by its name in the host: a name of the trust store, `key:`
-/// and the key id for a key trusted ad hoc, or `dev:` and the directory of an unsigned bundle.
-/// Never a wildcard.
+/// The publisher of a bundle, by its name in the host. It is a name of the trust store; `key:` and
+/// the id of a key that is trusted ad hoc; or `dev:` and the directory of an unsigned bundle. Never
+/// a wildcard.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Publisher(Arc<str>);
 

@@ -1,5 +1,5 @@
 //! Compares two policies: whether one grants at most as much as the other, so that a running server
-//! may adopt it. A change counts as wider unless it can be shown to be narrower.
+//! may adopt it. If the comparison can't decide, the later policy counts as wider.
 
 use std::fmt;
 
@@ -24,24 +24,24 @@ impl Policy {
     /// at least as often. A policy narrows another policy if
     ///
     /// * each of its grants has the tools, publishers and driver of an earlier grant, and grants at
-    ///   most the same;
-    /// * for each earlier grant that requires approval, or ends a call at a violation, a grant
-    ///   about the same tools is at least as strict. Each earlier deny is kept. If any grant has
-    ///   `partial`, all earlier grants are kept;
-    /// * its workspaces, secrets, programs, documents and approvals were in the earlier policy,
-    ///   apart from lower limits of a workspace, and no workspace takes over the path of a removed
-    ///   one;
-    /// * its contexts, services and shares are exactly the earlier ones, since without one of these
-    ///   a tool may get another in its place;
-    /// * the earlier `[resolve]` accepts every driver that its `[resolve]` accepts;
+    ///   most what that grant does;
+    /// * for each earlier grant that requires approval, or ends a call at a violation, it has a
+    ///   grant about the same tools that is at least as strict;
+    /// * it has each earlier deny and, if any of its grants has `partial`, each earlier grant;
+    /// * its workspaces, secrets, programs, documents and approvals were in the earlier policy, but
+    ///   a workspace may have lower limits. No workspace takes over the path of a removed
+    ///   workspace;
+    /// * its contexts, services and shares are exactly the earlier ones, since a tool may get
+    ///   another one in place of a removed one;
+    /// * the earlier `[resolve]` accepts every driver that the later `[resolve]` accepts;
     /// * no number of `[limits]` is higher or set in only one of the policies, no default is
     ///   weaker, and no other CA file is trusted.
     ///
     /// # Errors
     /// The first part that is, or may be, wider.
     pub fn narrows(&self, earlier: &Self) -> Result<(), Wider> {
-        // Each field is compared below. The pattern does not compile until a new field is named
-        // here.
+        // Each field is compared below. If a field is added, the pattern does not compile until the
+        // field is named here.
         let Self {
             grants: _,
             denies: _,
@@ -106,9 +106,9 @@ impl Policy {
         }
     }
 
-    /// Checks that all earlier grants are kept if a rule has `partial`. Otherwise a tool that loses
-    /// a grant may be served without the lost part, and so run although it was blocked, or needed
-    /// approval, before.
+    /// If a rule has `partial`, checks that all earlier grants are kept. Otherwise a tool that
+    /// loses a grant may be served without the lost part. So it may run although it was blocked
+    /// before, or without the approval that it needed before.
     fn partial_narrows(&self, earlier: &Self) -> Result<(), Wider> {
         let is_there = |rule: &Rule| self.grants().any(|known| known == rule);
         if !self.grants().any(|rule| rule.partial) {
@@ -153,7 +153,7 @@ impl PolicyTables {
         }
         let secret = added(&self.secrets, &earlier.secrets);
         let document = added(&self.documents, &earlier.documents);
-        // A removed approval policy counts as `always`.
+        // A removed approval policy counts as `always`, which is not wider.
         let approval = added(&self.approvals, &earlier.approvals);
         let exec = added(&self.execs, &earlier.execs);
         let others = |table: &str| format!("the [[{table}]] tables are others");
@@ -186,8 +186,8 @@ fn is_same_deny(one: &DenyRule, other: &DenyRule) -> bool {
     one == other && written(one) == written(other)
 }
 
-/// Services including the spelling of hosts, since plain http is allowed only to a host without a
-/// port.
+/// Services including the spelling of hosts: `host` and `host:443` are equal, but plain http is
+/// never allowed to `host:443`.
 fn spelled(services: &[ServiceRule]) -> Vec<(&ServiceRule, Vec<Option<u16>>)> {
     let ports = |service: &ServiceRule| {
         service

@@ -128,7 +128,8 @@ pub(crate) fn narrow<'a>(
     if partial.is_empty() {
         return evaluated;
     }
-    // Changing a capability includes reading it only if all of the capability is granted.
+    // If a change is not granted in full, it does not include reading, so the declared reading is
+    // evaluated separately.
     let narrowed = evaluated.iter().filter(|one| one.declared.mutates);
     let narrowed = narrowed.filter(|one| one.found.iter().any(|(_, found)| found.is_err()));
     let narrowed: Vec<Capability> = narrowed
@@ -187,7 +188,7 @@ fn gives_some(rule: &Rule, evaluated: &[Evaluated<'_>]) -> bool {
     })
 }
 
-/// The capabilities that a rule grants for reading, or for changing.
+/// The entries of a rule that can grant a capability. If the capability is changed, only `mutates`.
 fn entries(rule: &Rule, mutates: bool) -> impl Iterator<Item = &Capability> {
     let reads = (!mutates).then_some(&rule.requires);
     reads.into_iter().chain([&rule.mutates]).flatten()

@@ -83,8 +83,8 @@ impl Policy {
         grants.any(|rule| rule.names.iter().any(|own| own == name))
     }
 
-    /// The part of a tool's results that MCP clients are sent, from the first grant for the tool
-    /// that sets `result`.
+    /// Which half of a tool's results MCP clients get, by the first grant for the tool that sets
+    /// `result`.
     pub fn mcp_result(&self, publisher: &str, id: &str, major: u64) -> Option<McpResult> {
         let mut grants = self.grants_about(publisher, id, major);
         grants.find_map(|rule| rule.mcp_result)
@@ -160,9 +160,9 @@ impl Policy {
         }
     }
 
-    /// This policy with another one on top. Rules and tables of both apply, and denies of either
-    /// win over grants of both. Tags that either denies are denied. For single values (defaults,
-    /// limits, the CA file, the other keys of `[resolve]`), `later` wins.
+    /// This policy with another one on top. Rules and tables of both apply, and a deny of either
+    /// overrides the grants of both. Driver tags that either denies are denied. For single values
+    /// (defaults, limits, the CA file, the other keys of `[resolve]`), `later` wins.
     ///
     /// # Errors
     /// If both have a table for the same subject, overlapping workspaces, or too many rules

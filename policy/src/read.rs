@@ -22,9 +22,9 @@ use crate::rule::{Defaults, DenyRule, Rule};
 /// The longest text of a policy, in bytes. A parser's tree takes many times the text's memory.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// The tables of `toolward.toml` that do not belong to the policy, as written, each with whether a
-/// running server refuses a change of it. Other code reads them, such as the code for trust,
-/// confinement, recording and registries.
+/// The tables of `toolward.toml` that do not belong to the policy, as written there. Other code
+/// reads them, such as the code for trust, confinement, recording and registries. The flag states
+/// whether a running server refuses a change of the table.
 pub const OTHER_TABLES: &[(&str, bool)] = &[
     ("[[publisher]]", true),
     ("[trust]", true),

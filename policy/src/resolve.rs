@@ -17,7 +17,8 @@ const GLOBAL: &str = "global";
 /// The longest region or tag, in bytes.
 const MAX_LABEL_BYTES: usize = 128;
 
-/// The most entries of a list, as many as a list in a file may have. The entries of layers add up.
+/// The most entries of a list, as many as a list in a file may have. If layers are joined, the
+/// limit applies to their entries together.
 const MAX_ENTRIES: usize = 1024;
 
 /// The drivers that may serve tools. The default accepts all drivers.
@@ -27,24 +28,24 @@ pub struct ResolveTable {
     /// written here. A driver without a region has the region `global`. `None` and an empty list
     /// accept any region.
     pub region: Option<Vec<String>>,
-    /// The policy tags of which a driver must claim one. `None` and an empty list require none.
+    /// A driver must claim one of these policy tags. `None` and an empty list require no tag.
     pub allowed_tags: Option<Vec<String>>,
     /// The policy tags that no driver may have.
     pub denied_tags: Vec<String>,
-    /// The publishers whose drivers' claims of region and allowed tags are trusted. `None` for no
-    /// publisher.
+    /// The publishers that are trusted to claim a region or an allowed tag for their drivers.
+    /// `None` for no publisher.
     pub publishers: Option<Vec<Publisher>>,
     /// Whether the next driver serves a call whose driver failed. `None` means no.
     pub fallback: Option<bool>,
 }
 
 impl ResolveTable {
-    /// The regions of which a driver must claim one; empty if none is required.
+    /// The accepted regions; empty if any region is accepted.
     pub fn regions(&self) -> &[String] {
         self.region.as_deref().unwrap_or_default()
     }
 
-    /// The tags of which a driver must claim one; empty if none is required.
+    /// A driver must claim one of these tags; empty if no tag is required.
     pub fn allowed_tags(&self) -> &[String] {
         self.allowed_tags.as_deref().unwrap_or_default()
     }
@@ -96,7 +97,7 @@ impl ResolveTable {
             .chain(unclaimed)
             .filter(|region| needed.iter().any(|one| one == region));
         let claimed: Vec<&str> = claimed.collect();
-        // The claim `global` needs no trust.
+        // The claim `global` needs no trust, since a driver that claims no region has it, too.
         if claimed.contains(&GLOBAL)
             || (!claimed.is_empty() && self.believes(implementation.publisher))
         {
@@ -161,7 +162,7 @@ impl ResolveTable {
         Ok(())
     }
 
-    /// Checks the properties that both a file and code can get wrong.
+    /// Checks the properties that code or joined layers can get wrong.
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         let lists = [
             ("region", self.regions().len()),
@@ -192,7 +193,7 @@ impl ResolveTable {
     }
 }
 
-/// Checks a region or tag, which is compared with drivers' claims letter by letter.
+/// Checks a region or tag, which must equal a driver's claim exactly.
 pub(crate) fn label(text: &str) -> Result<String, PolicyError> {
     let fits = (1..=MAX_LABEL_BYTES).contains(&text.len()) && text.trim() == text;
     if fits && text != "*" && !text.chars().any(toolward_support::text::is_hidden) {

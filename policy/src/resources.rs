@@ -52,7 +52,7 @@ impl Workspace {
             PathPattern::parse(text).map_err(|message| error::WORKSPACE.error(message))
         })?;
         let directory = required(fields, "directory", |text| {
-            // Such a text would be read as a directory of that name next to the file.
+            // Such a text would be read as the name of a directory next to the policy's file.
             if text.starts_with('~') || text.contains('$') {
                 return Err(error::WORKSPACE
                     .expected("a directory", text)
@@ -91,8 +91,8 @@ pub struct Secret {
     pub publisher: Publisher,
     /// The source of the value.
     pub source: SecretSource,
-    /// Where the placeholder is replaced by the value; `None` if nowhere, so that the secret can
-    /// only be revealed.
+    /// Where the secret is sent: the host replaces its placeholder by the value there. `None` if it
+    /// is sent nowhere, so that it can only be revealed.
     pub binding: Option<Arc<SecretBinding>>,
 }
 
@@ -196,8 +196,8 @@ impl ServiceRule {
     }
 }
 
-/// `[[share]]`: a bucket of one publisher that the tools of another open under
-/// the same name.
+/// `[[share]]`: a bucket of one publisher that the tools of another publisher open under the same
+/// name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Share {
     /// The bucket's name.
@@ -230,9 +230,9 @@ impl SecretBinding {
     /// path.
     ///
     /// # Errors
-    /// For another scheme, or a user, path or wildcard in the origin; a header that frames or
-    /// routes a request; a parameter that would be sent with escapes; no method; or a path that is
-    /// not plain.
+    /// If the origin has another scheme, a user, a path or a wildcard; the header frames or routes
+    /// a request; the parameter would be sent with escapes; no method is given; or the path is not
+    /// plain.
     pub fn new(
         origin: &str,
         position: &SecretPosition,
@@ -259,7 +259,7 @@ impl SecretBinding {
         })
     }
 
-    /// Checks a binding that was built in code by the rules of [`SecretBinding::new`].
+    /// Checks that a binding that was built in code meets the rules of [`SecretBinding::new`].
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         let origin = format!("https://{}:{}", self.host, self.port);
         let methods: Vec<&str> = self.methods.iter().map(String::as_str).collect();
@@ -363,7 +363,7 @@ pub(crate) fn read_path_prefix(text: &str) -> Result<String, PolicyError> {
         .hinted("write for example \"/repos/\""))
 }
 
-/// Checks that a text can name a file. The host finds out where it leads.
+/// Checks that a text can name a file. The host checks whether the file exists.
 pub(crate) fn check_file_name(key: &str, name: &str) -> Result<(), PolicyError> {
     if !name.is_empty() && !name.chars().any(char::is_control) {
         return Ok(());

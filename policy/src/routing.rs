@@ -61,7 +61,8 @@ pub struct Route<'a> {
     pub decision: Decision,
     /// Whether it may take over a call after another driver of the contract failed.
     pub takes_over: bool,
-    /// Whether a failed call may move from it or to it although a change may then be made twice.
+    /// Whether a failed call may move from this driver to another, or from another to this driver,
+    /// although a change may then be made twice.
     pub repeats: bool,
     /// Routes with the same number have the same publisher, and are ordered only by their ids.
     pub tie: usize,
@@ -181,8 +182,8 @@ fn unique(
 }
 
 impl Route<'_> {
-    /// The decision with the reasons for it. `policy` and `machine` must be the ones used to make
-    /// the route.
+    /// The decision with the reasons for it. `policy` and `machine` must be the same as when the
+    /// route was made.
     pub fn explain(&self, policy: &Policy, machine: &Machine) -> Explanation {
         let request = DecisionContext {
             reachable: self.reach.effects,
@@ -259,7 +260,7 @@ impl<'c, 'a> Callable<'c, 'a> {
     }
 }
 
-/// The tools that a contract and its driver request to call.
+/// The tools that a contract and its driver declare to call.
 fn called(tool: &Tool, driver: &Driver) -> Vec<String> {
     let declared = tool.declaration().union(&driver.requires.capabilities);
     declared

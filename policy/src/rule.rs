@@ -17,10 +17,10 @@ use crate::host_terms::HostTerms;
 use crate::implementation::{Contract, IRREVERSIBLE_RISK};
 use crate::name::{Publisher, ToolPattern};
 
-/// Declares [`Rule`]. A row is a key that gives or decides something: its meaning, its field and
-/// type, the key, how it is read, whether a rule with `action` may have it, whether its value can
-/// make the rule stricter, and when its value gives no more than an earlier one. The keys about hosts are in [`HostTerms`]; a rule with
-/// `action` has none of them.
+/// Declares [`Rule`]. A row describes a key that gives or decides something: its meaning, its field
+/// and type, its name, and how it is read. It also states whether a rule with `action` may have the
+/// key, whether its value can make the rule stricter, and when a value gives no more than an
+/// earlier value. The keys about hosts are in [`HostTerms`]; a rule with `action` has none of them.
 macro_rules! grant_keys {
     ($(
         $(#[$doc:meta])+
@@ -120,49 +120,48 @@ const OF_ANY: bool = true;
 /// A rule with `action` covers tools without their names, and must not have the key.
 const OF_TOOLS: bool = false;
 
-/// The key can make a rule stricter. A rule without it is then looser.
+/// The key can make a rule stricter.
 const TIGHTENS: bool = true;
 
-/// The key only gives or decides something. A rule without it gives less.
+/// The key only gives or decides something. It never makes a rule stricter.
 const GIVES: bool = false;
 
 grant_keys! {
     /// What may be read or called.
     requires: CapabilitySet = "requires", |f, k| list(f, k, capability), OF_ANY, GIVES, |now, of| of.covers(now);
-    /// What may be changed, and therefore read, too; a secret is stored by it, not
-    /// used.
+    /// What may be changed. It may also be read, but a secret may only be stored.
     mutates: CapabilitySet = "mutates", |f, k| list(f, k, capability), OF_ANY, GIVES, |now, of| of.covers(now);
-    /// Classes that this host does not know, and whose declaration in `mutates` is
-    /// accepted all the same: it counts as a change, and gives nothing.
+    /// Classes that this host does not know. A tool that declares them in `mutates` is not blocked
+    /// for this. The declaration counts as a change, and gives nothing.
     accepts: BTreeSet<String> = "accepts", |f, k| list(f, k, own), OF_ANY, GIVES, BTreeSet::is_subset;
     /// Names of secrets in `requires` whose values the guest may read itself.
     reveal: Vec<String> = "reveal", |f, k| list(f, k, own), OF_TOOLS, GIVES,
         |now, of| now.iter().all(|slug| of.contains(slug));
-    /// Names that its tools may ask to be shown by over MCP, beyond those inside their
-    /// publisher's own prefixes. It gives nothing else.
+    /// Names that the tools may have over MCP although the names are not below their publisher's
+    /// prefixes. The key gives nothing else.
     names: Vec<String> = "names", |f, k| list(f, k, document::read_name), OF_TOOLS, GIVES, |_, _| true;
-    /// Which half of their results clients of MCP are sent; `None`: as the contract states. It
-    /// gives nothing.
+    /// Which half of the tools' results MCP clients get; `None` means as the contract states. The
+    /// key gives nothing.
     mcp_result: Option<McpResult> = "result", |f, k| optional(f, k, result), OF_TOOLS, GIVES, |_, _| true;
     /// Raises the approval class of the tools that the rule matches.
     approval: ApprovalClass = "approval",
         |f, k| Ok(optional(f, k, ApprovalClass::parse)?.unwrap_or_default()), OF_ANY, TIGHTENS, ApprovalClass::ge;
-    /// The operator's yes in writing: it stands for the person's where
-    /// something is changed and up to risk 2, never for `always` and risk 3.
+    /// Whether the rule replaces a person's approval of changes, up to risk level 2. It never does
+    /// for `always` or risk level 3.
     preapproved: bool = "preapproved", flag, OF_TOOLS, GIVES, bool::le;
-    /// What the operator believes of what the tools say of themselves.
+    /// The claims of the tools about themselves that the operator confirms.
     confirms: Confirmed = "confirms", |f, k| list(f, k, claim), OF_TOOLS, GIVES, |now, of| now.and(*of) == *now;
     /// What happens at the first attempt to go beyond the grant.
     on_violation: OnViolation = "on_violation",
         |f, k| Ok(optional(f, k, OnViolation::parse)?.unwrap_or_default()), OF_ANY, TIGHTENS, OnViolation::ge;
-    /// Whether the driver of another publisher that the rule binds goes before the drivers of the
-    /// contract's publisher.
+    /// Whether the rule's driver, which must be another publisher's, comes before the drivers of
+    /// the contract's own publisher.
     prefer: bool = "prefer", flag, OF_TOOLS, GIVES, bool::le;
-    /// Which calls fall to the next driver once one has failed, if `[resolve]` allows fallback at
-    /// all.
+    /// Which calls move to the next driver after a driver failed, if `[resolve]` allows fallback.
     fallback: RuleFallback = "fallback", fallback, OF_TOOLS, GIVES, |now, of| *now == RuleFallback::Never || now == of;
-    /// Whether a tool of which the rule gives a host or workspace is served without the rest that
-    /// no rule gives. Everything else that is declared is given, or the tool is blocked.
+    /// Whether a tool is served without the hosts and workspaces that no rule gives, if this rule
+    /// gives at least one of them. Everything else that is declared must be given, or the tool is
+    /// blocked.
     partial: bool = "partial", flag, OF_TOOLS, GIVES, bool::le;
 }
 
@@ -172,8 +171,8 @@ pub enum RuleFallback {
     /// The rule lets no call move. Drivers of the contract's own publisher may still take over.
     #[default]
     Never,
-    /// Calls for which the failed driver has done nothing. They go to the driver of another
-    /// publisher that the rule binds.
+    /// Calls for which the failed driver has done nothing. They move to the rule's driver, which
+    /// must be another publisher's.
     Bound,
     /// Also calls that the failed driver may have carried out. The rule must name one tool and no
     /// driver. It has no effect unless the contract is idempotent and its risk is below 2.
@@ -208,7 +207,7 @@ impl Rule {
     }
 
     /// Whether an earlier rule has each network host of this rule, with the port written in the
-    /// same way. Over plain http, the default port depends on the spelling.
+    /// same way. The spelling matters: plain http may go to `host`, but never to `host:443`.
     fn has_hosts_as_written_in(&self, earlier: &Self) -> bool {
         let sets = [
             (&self.requires, &earlier.requires),
@@ -255,7 +254,7 @@ impl Rule {
     }
 }
 
-/// Reads the action that a rule is about. The action is of the rule's publisher, or of a library.
+/// Reads the action that a rule is about. By default, `library` is the rule's publisher.
 fn action(
     fields: &mut Fields<'_>,
     publisher: &Publisher,
@@ -313,8 +312,8 @@ pub struct DenyRule {
     pub publisher: Option<Publisher>,
     /// The tools.
     pub tool: ToolPattern,
-    /// Each declared capability that has anything in common with one of these is denied. `None`
-    /// denies the whole tool; an empty set denies nothing.
+    /// A declared capability is denied if it overlaps one of these. `None` denies the whole tool;
+    /// an empty set denies nothing.
     pub capabilities: Option<CapabilitySet>,
 }
 
@@ -414,7 +413,7 @@ pub struct RuleAction {
 impl RuleAction {
     /// Whether a contract implements the action by an id that other contracts share. Inline actions
     /// and actions at a path don't count, since they belong to the contract alone. Always false for
-    /// risk level 3, whose effects can't be undone: a rule for such a tool must name the tool.
+    /// risk level 3, effects that can't be undone: a rule for such a tool must name the tool.
     pub(crate) fn is_implemented_by(&self, contract: &Contract<'_>) -> bool {
         let implements = contract.tool.implements.as_ref();
         let shared = implements.and_then(|one| one.shared(contract.publisher));
@@ -434,8 +433,8 @@ impl fmt::Display for RuleAction {
 pub struct Confirmed {
     /// `idempotent: true` in the contract: calling twice has the effect of calling once.
     pub idempotent: bool,
-    /// `metadata.mcp.annotations.destructiveHint: false`: it adds, and neither
-    /// overwrites nor deletes.
+    /// `metadata.mcp.annotations.destructiveHint: false`: the tool adds, and neither overwrites nor
+    /// deletes.
     pub additive: bool,
 }
 

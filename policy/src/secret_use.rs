@@ -9,7 +9,7 @@ use crate::grant::{SecretBinding, SecretPosition};
 
 const HTTPS_PORT: u16 = 443;
 
-/// How the request of a contract's calls sends a secret.
+/// How a declarative driver's request for a contract sends a secret.
 pub(crate) struct SecretUse {
     /// The request's method.
     pub(crate) method: Method,
@@ -62,8 +62,8 @@ impl SecretUse {
     }
 }
 
-/// Whether some values of the placeholders produce a path below the prefix, by the rule that
-/// applies to requests.
+/// Whether some values of the placeholders produce a path below the prefix. The rule is the same as
+/// for the path of a real request.
 fn may_be_below(segments: &[Template], prefix: &str) -> bool {
     let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
     if prefix.is_empty() {
@@ -136,7 +136,8 @@ fn place(position: &SecretPosition) -> String {
 }
 
 impl PolicyView<'_> {
-    /// How the request for this contract sends a secret, if a declarative driver does.
+    /// How the driver's request sends a secret; `None` if the driver is not declarative or its
+    /// request does not send the secret.
     pub(crate) fn secret_use(&self, slug: &str) -> Option<SecretUse> {
         let tool = self.contract.tool;
         let driver = self.implementation.driver;

@@ -21,13 +21,13 @@ use crate::toml_text::comment;
 
 /// The fewest lines that let these tools run, when they are appended to the file of `policy`; empty
 /// if nothing is missing. The lines are as narrow as the declarations, with one rule for each tool
-/// and major version. They do not change approval.
+/// and major version. They leave the approval classes unchanged.
 ///
 /// Without `driver`, the lines are for drivers of each contract's own publisher, and do not affect
 /// other drivers, whether the policy binds them or not. With `driver`, the lines are only for this
-/// driver, and bind it if it has another publisher. With `preapproved`, each `[[grant]]` of the
-/// lines has this key. `policy` and `machine` must be the ones used to make the routes. `choices`
-/// are the values that the operator has chosen already.
+/// driver. If it has another publisher, the lines bind it to the contract. With `preapproved`, each
+/// `[[grant]]` of the lines has this key. `policy` and `machine` must be the same as when the
+/// routes were made. `choices` are the values that the operator has chosen already.
 pub fn suggest<'r, 'a: 'r>(
     tools: impl IntoIterator<Item = &'r ToolRoutes<'a>>,
     driver: Option<&str>,
@@ -85,7 +85,7 @@ pub struct Choices {
     /// The directory of each workspace, by its path.
     pub workspaces: BTreeMap<String, String>,
     /// The source and destination of each secret, by its publisher and name. The publisher may be
-    /// left out if the lines have no secret of this name of another publisher.
+    /// left out if only one publisher has a secret of this name in the lines.
     pub secrets: BTreeMap<(Option<String>, String), SecretChoice>,
     /// The hosts of the services, each with the name of its service. The name may be left out if
     /// the lines have one service.
@@ -189,7 +189,7 @@ impl Denial {
     }
 
     /// Fewer lines than [`Denial::lines_to_add`], as an example that grants only the first of the
-    /// hosts and workspaces, with `partial`. Empty if the tool lacks at most one of them.
+    /// hosts and workspaces, with `partial`. Empty if the tool lacks at most one host or workspace.
     pub fn narrower_lines(&self) -> String {
         let mut lines = SuggestedLines::of(self);
         match lines.narrow() {
@@ -229,7 +229,8 @@ struct GrantParts {
 }
 
 impl GrantParts {
-    /// Leaves out all hosts and workspaces except the first, and returns those left out.
+    /// Leaves out all hosts and workspaces except the first, and returns the capabilities that it
+    /// left out.
     fn narrow(&mut self) -> Vec<Capability> {
         let all = self.requires.iter().chain(self.mutates.iter());
         let mut removable = all.filter(|one| can_be_left_out(one)).cloned();
@@ -349,7 +350,8 @@ impl SuggestedLines {
         }
     }
 
-    /// Binds another publisher's driver to a contract, with everything that it lacks.
+    /// Adds a rule that binds another publisher's driver to a contract, and everything that the
+    /// driver lacks.
     fn bind(
         &mut self,
         contract: &Contract<'_>,

@@ -140,7 +140,7 @@ impl QuestionWatch {
         (sender, Self(receiver))
     }
 
-    /// Another watch of a question.
+    /// Another watch of the question of `sender`.
     pub fn of(sender: &watch::Sender<bool>) -> Self {
         Self(sender.subscribe())
     }

@@ -103,7 +103,7 @@ pub enum BucketOperation {
     /// A page of keys, from a cursor on. A key that exists from the first page to the last is on
     /// exactly one page.
     Keys {
-        /// The cursor from the previous page.
+        /// The cursor from the previous page; `None` for the first page.
         cursor: Option<u64>,
     },
     /// The values of keys, in their order.

@@ -59,16 +59,17 @@ pub struct CallId {
 pub enum Begun {
     /// No earlier call: this call runs from now on, until it is [ended](Calls::end).
     New,
-    /// Another call, which still runs at the deadline.
+    /// Another call with the id still runs at the deadline.
     Running,
-    /// Another call runs. This many calls of the principal already wait for a call with their id,
-    /// which is the maximum.
+    /// Another call with the id runs, and this call may not wait for it: this many calls of the
+    /// principal wait already, which is the maximum.
     Busy(usize),
-    /// Another call ran, and this is its reply.
+    /// Another call with the id ran, and this is its reply.
     Replied(Arc<[u8]>),
-    /// Another call ran, but its reply is not kept, or a bundle that produced it was withdrawn.
+    /// Another call with the id ran, but its reply is not kept, or a bundle that produced it was
+    /// withdrawn.
     Ran,
-    /// An earlier call had another input.
+    /// An earlier call with the id had another input.
     Differs,
 }
 
@@ -83,7 +84,7 @@ pub enum CallEnding {
     Replied {
         /// The reply.
         reply: StoredReply,
-        /// Whether no other call may run once the reply is no longer kept.
+        /// Whether the id is kept longer than the reply, so that no other call with it may run.
         remembered: bool,
     },
 }

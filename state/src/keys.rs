@@ -8,8 +8,8 @@ use crate::error::StateError;
 
 /// The host's keys. Every process that shares the keys can open sealed texts.
 pub trait Keys: Send + Sync {
-    /// Seals a text, so that its bearer can neither read nor change it. The token opens once, until
-    /// `until`, for an equal binding.
+    /// Seals a text in a token, whose bearer can neither read nor change the text. The token opens
+    /// once, until `until`, for an equal binding.
     ///
     /// Repeating the operation makes another token.
     ///

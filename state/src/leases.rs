@@ -9,11 +9,11 @@ use crate::error::StateError;
 
 /// The running and waiting calls of hosts, and the withdrawals of bundles.
 pub trait Leases: Send + Sync {
-    /// The places for the calls `of`. Hosts that share the state share these places; hosts of one
-    /// process must share the returned object.
+    /// The places for the calls that `of` selects. Hosts that share the state share these places;
+    /// hosts of one process must share the returned object.
     fn places(&self, of: PlacesOf<'_>, limits: PlaceLimits) -> Arc<dyn Places>;
 
-    /// Starts to watch a bundle, which is served from now on, by the digest of its manifest.
+    /// Starts to watch a bundle that is served from now on. `bundle` is the digest of its manifest.
     fn watch(&self, bundle: &str) -> Arc<Withdrawal>;
 
     /// Withdraws served bundles, in this process at once and in other processes soon. Returns false
@@ -32,7 +32,7 @@ pub trait Places: fmt::Debug + Send + Sync {
 
     /// Waits for a place for a running call, until the deadline if set, or until the future is
     /// dropped. A `bounded` wait takes a place in the queue, and is refused if the queue is full.
-    /// Unless the call enters, it holds no place afterwards.
+    /// If the call does not enter, it holds no place afterwards.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ pub struct Withdrawal {
 }
 
 impl Withdrawal {
-    /// Starts to watch a served bundle, by the digest of its manifest.
+    /// A served bundle that was not withdrawn, by the digest of its manifest.
     pub fn new(bundle: &str) -> Self {
         Self {
             bundle: bundle.to_owned(),

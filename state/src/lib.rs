@@ -1,5 +1,5 @@
-//! The state behind a host: small traits, and a single implementation, [`Local`] with [`Store`],
-//! for this process and this machine.
+//! The state behind a host: small traits with one implementation: [`Local`] for this process, and
+//! [`Store`] for the buckets on this machine.
 //!
 //! An operation that may wait gets the deadline of its call. It may fail with an unknown outcome.
 //! Each trait specifies which operations may be repeated in that case.
@@ -59,7 +59,7 @@ pub use local::approvals::{Denials, DenialsError};
 pub use local::buckets::Store;
 pub use local::leases::places_of_process;
 
-/// A future of a trait object.
+/// The future that a method of a trait object returns.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The state that hosts share, except for buckets.

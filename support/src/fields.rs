@@ -1,12 +1,12 @@
 //! Fields of documents that people write: each value has its place, and each key is read once. This
-//! module is independent of documents, codes and wording: it returns a problem as a
-//! [`FieldProblem`], and the reader of a document puts it into words.
+//! module knows no specific document, code or wording: it returns a problem as a [`FieldProblem`],
+//! and the code that reads a document puts the problem into words.
 //!
 //! * [`Position`]: line and column of a byte offset;
 //! * [`Node`]: a value with places; [`parse_toml`] makes it from TOML, other readers from other
 //!   formats;
 //! * [`Fields`], [`Field`]: the keys of a mapping, and a value of one type;
-//! * [`without_mark`]: a document without the byte order mark before it;
+//! * [`without_mark`]: a document without the byte order mark at its start;
 //! * [`nearest`]: the key that a misspelt key may mean.
 //!
 //! ```
@@ -208,7 +208,7 @@ impl<'n, P: Clone> Fields<'n, P> {
         })
     }
 
-    /// The same fields in another spelling.
+    /// The same fields, for a document that writes its keys in another spelling.
     #[must_use]
     pub fn spelled(self, spelling: Spelling) -> Self {
         Self { spelling, ..self }

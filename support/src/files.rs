@@ -130,7 +130,8 @@ pub fn read(file: File, path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
 /// find an incomplete file.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`] for any existing entry, including a link; the error of the operating system.
+/// [`io::ErrorKind::AlreadyExists`] for any existing entry, including a link; the error of the
+/// operating system.
 pub fn write_new(path: &Path, parts: &[&[u8]], mode: u32) -> io::Result<()> {
     write_new_at(CWD, path, parts, mode, |_| Ok(()))
 }
@@ -156,7 +157,7 @@ pub fn write_new_at(
     // Closed before the file gets its final name.
     drop(file);
     written.inspect_err(|_| {
-        // This call has created the file.
+        // This call has created the file, so it may remove the file.
         let _ = rustix::fs::unlinkat(&folder, name, AtFlags::empty());
     })
 }
@@ -165,7 +166,8 @@ pub fn write_new_at(
 /// succeeds.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`] for any existing entry, including a link; the error of the operating system.
+/// [`io::ErrorKind::AlreadyExists`] for any existing entry, including a link; the error of the
+/// operating system.
 pub fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let temporary = temporary(path)?;
     write_new(&temporary, &[bytes], mode)?;

@@ -41,8 +41,8 @@ pub fn start(
     arguments: &[OsString],
     stderr: Stdio,
 ) -> io::Result<(Child, UnixStream)> {
-    // Without this call, files that this process inherited would stay open in the helper. If it
-    // fails, the kernel is also too old for confinement.
+    // Without this call, files that this process inherited would stay open in the helper. If the
+    // call fails, the kernel is also too old for confinement.
     let _ = close_on_exec();
     let (socket, theirs) = UnixStream::pair()?;
     let child = Command::new(program)
@@ -74,10 +74,10 @@ pub fn end(child: &mut Child, socket: &UnixStream) {
     let _ = child.try_wait();
 }
 
-/// The connection of a helper to the process that started it: its standard input. It is a `File`,
-/// since a worker's filter allows only reading and writing, not receiving and sending. After this
-/// call, the helper writes no core dump, and reaching the limit on the size of files does not end
-/// it.
+/// The connection of a helper to the process that started it: the helper's standard input. It is a
+/// `File`, since the system call filter of a helper may allow reading and writing, but not
+/// receiving and sending. After this call, the helper writes no core dump, and reaching the limit
+/// on the size of files does not end it.
 ///
 /// # Errors
 /// If standard input is not a socket, or the system refuses a setting.

@@ -22,7 +22,7 @@ pub mod sqlite;
 pub mod text;
 
 /// Declares an enumeration in which each value has a word. Generates a list of all values, and a
-/// function that returns the word, `as_str` or with another name.
+/// function that returns the word. The function is `as_str`, unless another name is given.
 #[macro_export]
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($values:tt)* }) => {

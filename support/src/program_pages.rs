@@ -7,14 +7,15 @@
 
 use std::ffi::c_int;
 
-/// Takes the program's code and constants out of this process's memory. Most of them were used by
-/// its start only. A page that is used again comes back from the kernel's cache of files.
+/// Takes the program's code and constants out of this process's memory. Most of them were used only
+/// when the program started. A page that is used again comes back from the kernel's cache of files.
 pub fn release() {
     // SAFETY: `of_program` accepts what the function passes, and keeps none of it.
     unsafe { libc::dl_iterate_phdr(Some(of_program), std::ptr::null_mut()) };
 }
 
-/// Releases the pages of the program, which is passed first, and ends the iteration.
+/// Releases the pages of the program. The program is passed first, before its libraries, so this
+/// ends the iteration.
 ///
 /// # Safety
 /// `program` must be valid, with its headers.
@@ -23,7 +24,7 @@ unsafe extern "C" fn of_program(
     _size: usize,
     _data: *mut libc::c_void,
 ) -> c_int {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller promises that `program` and its headers are valid.
     let (base, headers) = unsafe {
         let program = &*program;
         let count = usize::from(program.dlpi_phnum);
@@ -31,7 +32,7 @@ unsafe extern "C" fn of_program(
         (program.dlpi_addr, headers)
     };
     let page = rustix::param::page_size() as u64;
-    // A page that was written would lose its content.
+    // A page that was written would lose its content, so only read-only segments are released.
     let read_only =
         |one: &&libc::Elf64_Phdr| one.p_type == libc::PT_LOAD && one.p_flags & libc::PF_W == 0;
     for header in headers.iter().filter(read_only) {

@@ -25,7 +25,7 @@ pub struct SearchDocument<'a> {
     pub aliases: &'a [String],
     /// Its name for people.
     pub title: &'a str,
-    /// Words for discovery.
+    /// Additional words by which it is found.
     pub hint: &'a str,
     /// The namespace of its name.
     pub namespace: &'a str,
@@ -55,7 +55,7 @@ pub struct SearchIndex {
     words: Vec<(String, Vec<Posting>)>,
     /// Names, ids and aliases in lower case.
     names: HashMap<String, Vec<u32>>,
-    /// How much a tool's length reduces its weights.
+    /// For each tool, how much the number of its words reduces their weights.
     norms: Vec<f32>,
 }
 
@@ -70,15 +70,16 @@ struct Posting {
 const MAX_QUERY_WORDS: usize = 12;
 /// How many characters of a query are used.
 const MAX_QUERY_CHARS: usize = 400;
-/// How many words a query's word may match as their prefix, and how many with a slip.
+/// How many words a query's word may match as their prefix, and how many with a slip, one wrong
+/// character.
 const MAX_PREFIX_MATCHES: usize = 16;
-/// How many characters a prefix must have.
+/// How many characters a prefix must have at least.
 const MIN_PREFIX_CHARS: usize = 3;
 /// The weight of a word of which the query's word is only a prefix.
 const PREFIX_WEIGHT: f32 = 0.5;
 /// The weight of a word that is one slip away from the query's word.
 const TYPO_WEIGHT: f32 = 0.35;
-/// How much weight in one tool counts before more weight has little effect.
+/// The weight of a word in one tool beyond which more weight has little effect.
 const SATURATION: f32 = 2.0;
 
 impl SearchIndex {
@@ -230,7 +231,7 @@ impl SearchIndex {
         meant
     }
 
-    /// The words that start with the same character, which are few enough to compare each.
+    /// The words that start with the same character, which are few enough to compare all of them.
     fn near(&self, word: &str) -> impl Iterator<Item = &(String, Vec<Posting>)> {
         let first = word.chars().next();
         let start = first.map_or(self.words.len(), |first| {

@@ -72,8 +72,8 @@ pub fn open(path: &Path, access: OpenMode) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// Applies the settings of every connection. No one else can write the file; nevertheless, nothing
-/// in it may be executed, and nothing outside it may be written.
+/// Applies the settings of every connection. Even though no other user can write the file, nothing
+/// in the file may be executed, and nothing outside it may be written.
 ///
 /// # Errors
 /// The error from SQLite.
@@ -137,9 +137,9 @@ fn write_ahead(connection: &Connection, deadline: Instant) -> Result<(), Error> 
 /// the last connection is closed. But if processes are killed, as clients do with servers, no
 /// connection is ever closed, and every process that opens the file reads the whole log.
 ///
-/// The function does not wait for other connections. If it fails, for example on a full or
-/// read-only disk, the next process can try. Afterwards the connection has the given
-/// `busy_timeout`.
+/// The function does not wait for other connections. If the log can't be emptied, for example on a
+/// full or read-only disk, this is not an error: the next process can try. Afterwards the
+/// connection has the given `busy_timeout`.
 ///
 /// # Errors
 /// The error from SQLite.
@@ -172,7 +172,7 @@ const INDEX_SIZE: i32 = 10 | (19 << 8);
 /// it to its own error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or folder is not private to its user.
+    /// A file or folder can't be used, for example because it is not private to its user.
     #[error(transparent)]
     Unusable(#[from] crate::files::Error),
     /// The file belongs to another program, or is damaged.

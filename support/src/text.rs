@@ -1,5 +1,5 @@
 //! Makes untrusted text safe to show to a person: control, bidirectional, tag and escape characters
-//! become visible, and the length is limited. It is not for text that a program reads, except for
+//! become visible, and the length is limited. The results are not for programs to read, except for
 //! [`visible_json`], which keeps the value of JSON.
 
 use unicode_width::UnicodeWidthChar as _;
@@ -102,8 +102,8 @@ pub fn quoted(text: &str, limit: usize) -> String {
     out
 }
 
-/// Whether a text is certainly shown unchanged, as nearly all texts are. Avoids a copy for callers
-/// that own the text.
+/// Whether [`visible`] and [`visible_line`] certainly return the text unchanged, as for nearly all
+/// texts. Avoids a copy for callers that own the text.
 pub fn is_plain(text: &str, limit: usize) -> bool {
     // Without an early exit, the compiler can compare many bytes at a time.
     let plain = |all, byte| all & matches!(byte, b' '..=b'~');

@@ -44,8 +44,8 @@ pub struct ContextRule {
     pub public: bool,
 }
 
-/// Refuses `pinnedProvider`, which a host removes from a caller's context (AIP-30). Here it would
-/// have no effect.
+/// Refuses the name `pinnedProvider`. A caller pins a driver by it, and the host removes it from
+/// the caller's context (AIP-30). In a `[[context]]`, it would have no effect.
 pub(crate) fn check_value_name(name: &str) -> Result<(), PolicyError> {
     if name != CONTEXT_PIN {
         return Ok(());
@@ -57,7 +57,7 @@ pub(crate) fn check_value_name(name: &str) -> Result<(), PolicyError> {
 }
 
 impl ContextRule {
-    /// Whether the operator must still choose a value. Until then the table gives nothing.
+    /// Whether the operator must still replace a placeholder. Until then the table gives nothing.
     pub fn is_placeholder(&self) -> bool {
         let chosen = |value: &ContextValue| !matches!(value.source(), ContextSource::Env(name) if name == PLACEHOLDER_VARIABLE);
         self.principal.as_deref() == Some(PLACEHOLDER_VARIABLE) || !self.values.values().all(chosen)
@@ -158,7 +158,7 @@ impl ContextRule {
         let principal = |text: &str| Ok((text != EVERYBODY).then(|| text.to_owned()));
         let mut rule = Self {
             tool: required(fields, "tool", ToolPattern::parse)?,
-            // No default, so that the table shows who sees a value.
+            // `principal` has no default, so that the table shows whose calls get the values.
             principal: required(fields, "principal", principal)?,
             driver_publisher: optional(fields, "driver_publisher", Publisher::parse)?
                 .unwrap_or_else(|| publisher.clone()),
@@ -243,7 +243,7 @@ fn json(value: &Node<Span>, depth: usize) -> Result<Value, PolicyError> {
 /// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContextSource {
-    /// It is written in the policy.
+    /// A value that is written in the policy.
     Written(Value),
     /// An environment variable of the host.
     Env(String),
@@ -263,7 +263,7 @@ impl ContextSource {
     }
 }
 
-/// A text that is not shown.
+/// A text that must not be shown. Its `Debug` form hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ContextText(pub(super) String);
 
@@ -294,7 +294,7 @@ impl ContextValue {
         &self.source
     }
 
-    /// Its text, if it comes from a variable or a file.
+    /// The text of the value, if the value comes from a variable or a file.
     pub(super) fn text(&self) -> Result<&ContextText, &str> {
         match &self.found {
             Some(Ok(text)) => Ok(text),
@@ -321,7 +321,7 @@ impl ContextValue {
         }
     }
 
-    /// The file of the value, whose path may be relative.
+    /// The path of the value's file, which may be relative.
     pub(crate) fn file(&mut self) -> Option<&mut String> {
         match &mut self.source {
             ContextSource::File(name) => Some(name),

@@ -28,8 +28,8 @@ pub(super) fn of(view: &PolicyView<'_>, evaluated: &[Evaluated<'_>]) -> Grant {
     tidy(grant)
 }
 
-/// The grant for a program. The program gets files and network only by its `rule`, in a separate
-/// process. The host's process gets none of them.
+/// The grant for a program, which runs in a separate process. The program gets files and network
+/// only by `rule`, its `[[exec]]`, so the rest of the grant has none of them.
 pub(super) fn of_program(grant: Grant, rule: &ExecRule) -> Grant {
     Grant {
         secrets: grant.secrets,
@@ -88,8 +88,8 @@ fn tidy(mut grant: Grant) -> Grant {
     grant
 }
 
-/// Adds the part of the declared hosts that each rule grants, with that rule's terms. Plain http or
-/// a private address that is granted for one host does not extend to another host.
+/// Adds the part of the declared hosts that each rule grants, with that rule's terms. So plain http
+/// or a private address that one rule grants does not extend to the hosts of another rule.
 fn network(
     grant: &mut Grant,
     view: &PolicyView<'_>,
@@ -124,9 +124,10 @@ fn external(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, by: De
     }
 }
 
-/// The grant of a host by an entry of `rule`; `written` is the port in that entry. If the rule
-/// grants plain http, it passes to port 80, which a missing port includes, and to a port that the
-/// entry names. It never passes if the entry or the declaration names 443, the port of https.
+/// The grant of a host by an entry of `rule` or of a `[[service]]`; `written` is the port in that
+/// entry. If the rule grants plain http, http passes to port 80, even if the host has no port, and
+/// to a port that the entry names. It never passes if the entry or the declaration names 443, the
+/// port of https.
 fn host_grant(
     rule: &Rule,
     host: HostPattern,
@@ -158,8 +159,9 @@ fn workspace(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, write
     }
 }
 
-/// Adds the buckets that other publishers share with the publisher under the declared name. If none
-/// is shared, adds its own bucket. `*` means all shared buckets and all of the publisher's own.
+/// Adds the buckets of the declared name that other publishers share with the declaring publisher.
+/// If no bucket is shared, adds the publisher's own bucket. For `*`, adds all shared buckets and
+/// all of the publisher's own buckets.
 fn database(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, declared: &Declared) {
     let (name, publisher) = (asked.scope(), view.publisher_of(declared.by));
     let write = declared.mutates;
@@ -189,7 +191,7 @@ fn secret(
     rules: &[&Placed<Rule>],
 ) {
     let (slug, store, by) = (asked.scope(), declared.mutates, declared.by);
-    // Storing includes neither sending nor reading.
+    // Permission to store a secret includes neither sending nor reading it.
     let (binding, reveal) = match store {
         true => (None, false),
         false => {
@@ -216,7 +218,8 @@ fn secret(
     }
 }
 
-/// In a longer list, covered parts are kept. Leaving them out only makes the grant shorter.
+/// In a longer list, parts that another part covers stay. Leaving them out only makes the grant
+/// shorter.
 const MAX_TIDIED_PARTS: usize = 256;
 
 /// Leaves out the parts that another part covers. Of equal parts, the first stays.
@@ -237,8 +240,8 @@ fn widest<T: PartialEq>(all: Vec<T>, contains: impl Fn(&T, &T) -> bool) -> Vec<T
 impl HostGrant {
     /// Whether every request that passes `other` passes this one.
     fn contains(&self, other: &Self) -> bool {
-        // A host without a port means port 443 by https and port 80 by http. It does not include
-        // http at port 443.
+        // By plain http, a host without a port means port 80. So it includes plain http to no other
+        // port.
         let ports = self.host.port() == other.host.port() || !other.terms.plain_http;
         self.host.covers(&other.host)
             && ports

@@ -29,16 +29,18 @@ pub struct ExecRule {
     pub publisher: Publisher,
     /// The tool, without wildcards.
     pub tool: ToolPattern,
-    /// The program, by its absolute path. Never an interpreter or a program that starts others.
+    /// The program, by its absolute path. Never an interpreter or a program that starts other
+    /// programs.
     pub command: String,
-    /// The digest of the file.
+    /// The digest of the program's file.
     pub digest: ExecDigest,
-    /// Its arguments after the path of the input. They must equal the document's arguments.
+    /// Its arguments, which follow the path of the file with the input. They must equal the
+    /// arguments that the driver names.
     pub args: Vec<String>,
     /// The interpreter of the file, if it starts with `#!`.
     pub interpreter: Option<Interpreter>,
-    /// The variables that hold the values of secrets, by the slugs of the secrets. Each secret must
-    /// be revealed.
+    /// The variables that hold the values of secrets, by the slugs of the secrets. A rule must
+    /// `reveal` each of these secrets.
     pub env: BTreeMap<String, String>,
     /// Whether it may connect to any host (`network = "unfiltered"`).
     pub network: bool,

@@ -15,7 +15,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 /// Makes [`LimitName`], [`Limits`], [`CallLimits`] and the constants of [`own`] from the table. A
-/// row with `call` limits each call: [`CallLimits`] has a field of that type for it.
+/// row with `call` limits each call: [`CallLimits`] has a field for it, of the type after `call`.
 macro_rules! limits {
     (
         operator: $(

@@ -58,7 +58,8 @@ pub struct PolicyTables {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct PolicyParts {
-    /// The source of the rules, which names them to people.
+    /// The source of the rules, such as the name of a file, which is shown to people with the
+    /// rules.
     pub source: Option<String>,
     /// The base for relative paths: directories of workspaces, and files of secrets, of contexts
     /// and of the CA. Without it, a relative directory is refused, and files stay relative.
@@ -80,7 +81,8 @@ impl PolicyParts {
         self.build_with(&|_| None, &|place, error| error.of(place))
     }
 
-    /// Like [`PolicyParts::build`], for tables with lines, so that errors have places.
+    /// Like [`PolicyParts::build`], for tables of a file. `line` returns the line of a table, and
+    /// `placed` adds the place of a table to an error.
     pub(crate) fn build_with(
         self,
         line: &dyn Fn(TablePlace) -> Option<usize>,
@@ -172,7 +174,7 @@ impl PolicyTables {
 
     /// Makes relative paths absolute.
     fn resolve_beneath(&mut self, base: &Path) -> Result<(), PolicyError> {
-        // An empty name stays empty: the check refuses it.
+        // An empty path stays empty, so that the check refuses it.
         for workspace in &mut self.workspaces {
             if !workspace.directory.as_os_str().is_empty() {
                 workspace.directory = base.join(&workspace.directory);

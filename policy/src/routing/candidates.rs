@@ -195,7 +195,7 @@ impl Binding {
 }
 
 codes! {
-    /// Why a driver may not serve a contract, independent of grants.
+    /// Why a driver may not serve a contract, no matter what capabilities it is granted.
     #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
     #[serde(rename_all = "kebab-case", tag = "code")]
     pub enum Rejection: Error {
@@ -208,7 +208,8 @@ codes! {
             ("it is of kind {kind}, and this host runs {}", DriverKind::run_names("and"));
         KindForbidden { kind: String } = "kind-forbidden", "the contract's `driver_constraints` do not permit its kind",
             ("it is of kind {kind}, which the contract's driver_constraints do not permit");
-        /// `rule` is the code of the rule that the transport breaks, `message` how it breaks it.
+        /// `rule` is the code of the rule that the transport breaks; `message` describes the
+        /// violation.
         TransportDenied { rule: String, message: String } = "transport-denied", "its transport in tools.json is denied",
             ("its transport in tools.json is denied: {message} [{rule}]");
         Os { needed: Vec<String>, found: String } = "os", "it runs on other operating systems",
@@ -218,7 +219,7 @@ codes! {
         Memory { needed_mb: u64, maximum_bytes: u64 } = "memory",
             "it needs more memory than the operator lets one call have",
             ("it needs {needed_mb} MiB of memory, and a call gets at most {} MiB", maximum_bytes >> 20);
-        /// `needed` are the regions of which one is asked for.
+        /// `[resolve]` requires one of the regions in `needed`.
         Region { needed: Vec<String>, claimed: Vec<String> } = "region",
             "it reaches the network, and claims none of the regions that `[resolve]` asks for",
             (
@@ -229,14 +230,14 @@ codes! {
                     claimed => claimed.join(", "),
                 }
             );
-        /// It reaches the network, and `[resolve]` asks for the region.
+        /// It reaches the network, and `[resolve]` accepts the region that it claims.
         RegionNotBelieved { claimed: String } = "region-not-believed",
             "it claims a region, and `[resolve]` does not believe its publisher",
             ("it claims the region {claimed}, and [resolve] does not believe its publisher");
         TagDenied { tag: String } = "tag-denied", "it has a policy tag that `[resolve]` denies",
             ("its policy tag {tag} is one that [resolve] denies");
         TagMissing = "tag-missing", "it has none of the policy tags that [resolve] allows";
-        /// `[resolve]` allows the tag.
+        /// `[resolve]` allows the tag that it claims.
         TagNotBelieved { tag: String } = "tag-not-believed",
             "it claims a policy tag, and `[resolve]` does not believe its publisher",
             ("it claims the policy tag {tag}, and [resolve] does not believe its publisher");

@@ -64,7 +64,7 @@ impl<'a> Rank<'a> {
             .then(other.major.cmp(&self.major))
     }
 
-    /// Whether only their ids determine the order of the two.
+    /// Whether only the ids of two drivers and their versions determine their order.
     pub(super) fn ties(&self, other: &Self) -> bool {
         self.before_id(other) == Ordering::Equal
     }

@@ -242,7 +242,8 @@ impl SuggestedLines {
     }
 }
 
-/// A placeholder directory for the operator to replace, which overlaps no other.
+/// A placeholder directory for the operator to replace. If possible, it overlaps no directory in
+/// `taken`.
 fn placeholder(path: &str, taken: &mut Vec<PathBuf>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let name = path.chars().take(64);
@@ -259,8 +260,8 @@ fn placeholder(path: &str, taken: &mut Vec<PathBuf>) -> String {
         };
         let own = PathBuf::from(&directory);
         let apart = |other: &PathBuf| !other.starts_with(&own) && !own.starts_with(other);
-        // An existing directory may contain all candidates. The operator replaces the placeholder
-        // anyway.
+        // If an existing directory contains all candidates, the last one is taken. The operator
+        // replaces it anyway.
         if taken.iter().all(apart) || number > taken.len() + 1 {
             taken.push(own);
             return directory;

@@ -1,4 +1,4 @@
-//! Questions, approvals and denials in the memory of this process, and denials in a file.
+//! Questions, approvals and denials in the memory of this process; denials also in a file.
 
 mod backoff;
 mod denials;

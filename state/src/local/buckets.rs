@@ -32,8 +32,8 @@ pub struct Store {
 }
 
 struct Connections {
-    /// `None` if the writer also reads. Readers are closed first: only a writer that closes last
-    /// writes the log back into the file and removes it.
+    /// `None` if the writer also reads. Readers are closed first: if the writer closes last, it
+    /// writes the log back into the file and removes the log.
     readers: Option<Pool<Connection>>,
     writer: Pool<Connection>,
 }
@@ -141,7 +141,7 @@ impl Buckets for Store {
     }
 }
 
-/// The store's file.
+/// How the store's file is recognised, and its tables.
 const SCHEMA: FileSchema = FileSchema {
     // `TLKV`.
     application_id: 0x544c_4b56,
@@ -154,8 +154,8 @@ const SCHEMA: FileSchema = FileSchema {
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `position` orders the keys of one bucket and counts only in that bucket, so that a cursor
-/// reveals nothing about other buckets. A bucket's row holds its totals, and is deleted with its
-/// last entry.
+/// reveals nothing about other buckets. A bucket's row holds the bucket's totals, and is deleted
+/// with the bucket's last entry.
 const TABLES: &str = "
 CREATE TABLE bucket (
     id        INTEGER PRIMARY KEY,

@@ -24,10 +24,10 @@ const MAX_TOTAL_BYTES: u64 = 64 << 20;
 /// in the queue.
 const MAX_WAITING: usize = 64;
 /// The most ids without a reply, of one principal and of all principals. They are kept only if no
-/// ledger knows them. The oldest are forgotten first.
+/// ledger, the record of calls, has them. The oldest are forgotten first.
 const MAX_IDS: usize = 4096;
 const MAX_TOTAL_IDS: usize = 65_536;
-/// How long an id is kept: after a day and 5 minutes, an id is refused for its age.
+/// How long an id is kept. Hosts refuse an id for its age before that, after a day and 5 minutes.
 const ID_AGE: Duration = Duration::from_hours(25);
 /// The time between two sweeps of other principals' expired replies and ids.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
@@ -98,7 +98,7 @@ struct Call {
 }
 
 enum CallState {
-    /// The call runs. Calls that wait for it continue once this is dropped.
+    /// The call runs. Calls that wait for it continue once the sender is dropped.
     Runs([u8; 16], watch::Sender<()>),
     /// The call has ended with this reply.
     Replied {
@@ -185,7 +185,7 @@ impl Memory {
         self.bound(now);
     }
 
-    /// Sweeps all principals, once per interval.
+    /// Drops the expired replies and ids of all principals, once per interval.
     fn sweep(&mut self, now: Instant) {
         let due = self.swept.and_then(|at| at.checked_add(SWEEP_INTERVAL));
         if due.is_none_or(|due| due <= now) {
@@ -246,7 +246,7 @@ impl Share {
         while is_old(self.ids.front(), ID_AGE) && self.drop_id() {}
     }
 
-    /// Drops the oldest reply. Its id stays if no ledger knows it.
+    /// Drops the oldest reply. Its id stays if it is `remembered`.
     fn drop_reply(&mut self, now: Instant) -> bool {
         let Some((_, key)) = self.replies.pop_front() else {
             return false;

@@ -36,12 +36,12 @@ pub(super) struct LocalKeys {
 }
 
 impl LocalKeys {
-    /// Creates the keys. Without a secret for ids, the secret is random, and processes give drivers
-    /// different keys for the same id.
+    /// Creates the keys. Without a secret for ids, the secret is random. Each process then derives
+    /// other keys from the same id.
     pub(super) fn new(ids: Option<[u8; 32]>) -> Self {
         let ids = ids.unwrap_or_else(|| {
             let mut ids = [0; 32];
-            // Without randomness, keys still differ between ids, but can be guessed.
+            // Without randomness, the keys of different ids still differ, but can be guessed.
             let _ = getrandom::fill(&mut ids);
             ids
         });
@@ -78,7 +78,7 @@ impl LocalKeys {
         let Some((id, text)) = self.opened(binding, token) else {
             return Unsealed::Foreign;
         };
-        // Only an authentic token is used up, so an edited copy does not harm its owner.
+        // Only an authentic token is used up. An edited copy leaves the original valid.
         match self.take(binding.principal, &id) {
             Some(until) => Unsealed::Text(text, until),
             None => Unsealed::Spent,

@@ -16,7 +16,7 @@ use crate::leases::{
     Withdrawal,
 };
 
-/// The numbers of all places for running calls, and of all places in the queue.
+/// The number of each place for a running call, and of each place in the queue.
 const RUNNING: u64 = 0;
 const WAITING: u64 = 1;
 
@@ -108,7 +108,7 @@ pub(super) struct Withdrawals {
 }
 
 impl Leases for Local {
-    /// Returns new places, which the hosts of this process share.
+    /// Returns new places each time, so the hosts of this process must share the returned object.
     fn places(&self, _of: PlacesOf<'_>, limits: PlaceLimits) -> Arc<dyn Places> {
         places_of_process(limits)
     }

@@ -18,8 +18,8 @@ const MAX_PAIRS: usize = 100_000;
 /// equally near words, the alphabetically first is returned.
 ///
 /// The search is bounded: it looks at the first 512 known words, ignores known words of more than
-/// 64 characters, and compares only the first 64 characters of `word`. It compares 100,000 pairs of
-/// letters in all, and skips a known word that needs more pairs than are left.
+/// 64 characters, and compares only the first 64 characters of `word`. It compares at most 100,000
+/// pairs of letters in all, and skips a known word that needs more pairs than are left.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let word: String = word.chars().take(MAX_CHARS).collect();
     let mut left = MAX_PAIRS;

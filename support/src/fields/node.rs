@@ -216,7 +216,7 @@ impl<P> Node<P> {
 }
 
 impl<P: Copy + Default> Node<P> {
-    /// A node for a value that was not parsed from text: every part has the first place.
+    /// A node for a value that was not parsed from text: every part has the default place.
     pub fn from_value(value: &Value) -> Node<P> {
         let at = P::default();
         let content = match value {
@@ -262,7 +262,7 @@ impl<P: Copy + Default> Node<P> {
     }
 }
 
-/// How deep tables and lists may be nested. No field is deeper.
+/// How deep tables and lists may be nested. No field of any document is deeper.
 const MAX_DEPTH: usize = 64;
 
 /// The byte range of a value in a TOML text. Line numbers are computed only for messages.

@@ -126,7 +126,8 @@ impl EditedFile {
     ///
     /// # Errors
     /// [`Problem::Changed`] if the file has changed since it was read; the errors of
-    /// [`EditedFile::beneath`]. The file then stays unchanged, unless only waiting for the disk failed.
+    /// [`EditedFile::beneath`]. The file then stays unchanged, except if only the final wait for
+    /// the disk fails.
     pub fn write(mut self, bytes: &[u8]) -> Result<(), Error> {
         self.make_folders()?;
         if self.look()?.as_ref().map(|now| &now.bytes) != self.before.as_ref().map(|old| &old.bytes)

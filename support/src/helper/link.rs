@@ -77,8 +77,9 @@ impl<S: Send + 'static> Link<S> {
         ended.unwrap_or_else(|| format!("{} has ended", self.name))
     }
 
-    /// Starts the thread that reads the helper's answers and passes each to `take`; later calls
-    /// start no further thread. If `take` refuses an answer, the connection counts as ended.
+    /// Starts the thread that reads the helper's answers and passes each to `take`. Later calls
+    /// start no further thread. Returns the queue of messages to the helper. If `take` refuses an
+    /// answer, the connection counts as ended.
     ///
     /// # Errors
     /// If no thread can be started. The next call tries again.

@@ -8,9 +8,9 @@
 use std::io;
 
 /// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with `EFBIG`. Otherwise
-/// the signal `SIGXFSZ` ends the process. The signal gets a handler that does nothing and is not
-/// ignored, so that programs that this process executes start with the default again. An
-/// application's own handler stays.
+/// the signal `SIGXFSZ` ends the process. The signal is not ignored, but gets a handler that does
+/// nothing. So programs that this process executes start with the default again. An application's
+/// own handler stays.
 ///
 /// # Errors
 /// If the system refuses.

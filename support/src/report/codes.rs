@@ -12,8 +12,8 @@ use serde::Serialize;
 pub enum Severity {
     /// The file is refused.
     Error,
-    /// The file is accepted; the text is read in the stricter way, or may not mean what its author
-    /// expects.
+    /// The file is accepted, but some of its text is read in the stricter of two ways, or may not
+    /// mean what its author expects.
     Warning,
     /// Worth knowing; nothing to do.
     Note,
@@ -100,10 +100,10 @@ impl AsSource for dyn Error + Send + Sync {
 }
 
 /// Declares stable codes, and the errors that have them, in three forms. In the first two, a row
-/// has a code, its meaning, and optional advice. A row of an error may also have a message and a
-/// hint, and may take its code from a field. A severity may follow the code, and then in brackets
-/// the command's exit codes. By default, the severity is `Error`, and the exit code of an error is
-/// 1.
+/// has a code, its meaning, and optional advice. In the third, an error with fields, a row may also
+/// have a message and a hint, and may take its code from a field. A severity may follow the code,
+/// and then in brackets the command's exit codes. By default, the severity is `Error`, and the exit
+/// code of an error is 1.
 ///
 /// ```
 /// use toolward_support::report::{Code, Severity, codes};

@@ -25,8 +25,8 @@ impl FileSchema {
     /// have this version's tables.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for another program's file, [`Error::Version`] for another version's tables,
-    /// [`Error::Busy`] after the deadline.
+    /// [`Error::Corrupt`] for another program's file, [`Error::Version`] for another version's
+    /// tables, [`Error::Busy`] after the deadline.
     pub fn prepare(&self, connection: &mut Connection, deadline: Instant) -> Result<bool, Error> {
         let made = self.look(connection)?;
         write_ahead(connection, deadline)?;
@@ -54,7 +54,8 @@ impl FileSchema {
     /// Whether the file has the tables; false for an empty file.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for another program's file, [`Error::Version`] for another version's tables.
+    /// [`Error::Corrupt`] for another program's file, [`Error::Version`] for another version's
+    /// tables.
     pub fn look(&self, connection: &mut Connection) -> Result<bool, Error> {
         // Everything is read in one transaction, since another process may be creating the tables.
         let transaction = connection.transaction()?;

@@ -26,12 +26,12 @@ pub struct Unwritable {
     pub log_unread: bool,
 }
 
-/// Opens a file for reading in a folder that can't be written. Waits for others for at most
-/// `busy_timeout`.
+/// Opens a file for reading in a folder that can't be written. Waits for other connections for at
+/// most `busy_timeout`.
 ///
 /// # Errors
-/// [`Error::Corrupt`], [`Error::Version`]; [`Error::Busy`], also if the file changed while it was read;
-/// [`Error::Io`], also for a file larger than 256 MiB.
+/// [`Error::Corrupt`], [`Error::Version`]; [`Error::Busy`], also if the file changed while it was
+/// read; [`Error::Io`], also for a file larger than 256 MiB.
 pub fn open_unwritable(
     path: &Path,
     schema: &FileSchema,
@@ -43,14 +43,15 @@ pub fn open_unwritable(
             log_unread: false,
         }),
         Err(error @ (Error::Corrupt(_) | Error::Version { .. } | Error::Busy)) => Err(error),
-        // SQLite reads a log only with its index file, which it may have to create.
+        // SQLite reads a log only with its index file, which it may be unable to create here.
         Err(_) => without_log(path, schema),
     }
 }
 
-/// Opens a file for reading, and creates no file next to it. Waits for others for at most
-/// `busy_timeout`. If the log has no index file, since no other process has the file open, the
-/// connection is to a copy in memory: SQLite would create an index, which a reader can't remove.
+/// Opens a file for reading, and creates no file next to it. Waits for other connections for at
+/// most `busy_timeout`. If the log has no index file, no other process has the file open. The
+/// connection is then to a copy in memory, since SQLite would create an index file, which a reader
+/// can't remove.
 ///
 /// # Errors
 /// The errors of [`open_unwritable`].

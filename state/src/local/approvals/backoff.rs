@@ -1,5 +1,5 @@
-//! Backoff after denials: after a person denied a tool, they are not asked about it
-//! again for some time, so that an agent can't wear them down by insisting.
+//! Backoff after denials: after a person denied a tool, they are not asked about it again for some
+//! time, so that an agent can't wear them down by insisting.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -52,8 +52,8 @@ impl DenialBackoff {
         let before = before.and_then(|place| own.remove(place));
         let before = self.later(before, principal, &tool, now);
         let denial = match before {
-            // The person was asked before the pause started, so concurrent calls do not count as
-            // insisting.
+            // The person was asked before the pause started. Concurrent calls do not count as
+            // insisting, so the pause stays the same.
             Some(before) if now < before.over => before,
             before => {
                 let number = before.map_or(0, |before| before.number).saturating_add(1);
@@ -135,7 +135,7 @@ impl DenialBackoff {
         let hash = kept.hash(principal, tool);
         let row = kept.rows().into_iter().find(|row| row.hash == hash)?;
         let pause = Self::pause_of(row.number);
-        // A clock that was set back must not extend a pause.
+        // If the clock was set back, the pause must not become longer than a whole pause.
         let gone = Duration::from_secs(denials::now().saturating_sub(row.since));
         let over = match pause.checked_sub(gone) {
             Some(left) => now.checked_add(left)?,

@@ -1,6 +1,7 @@
 //! Denials on disk. A client may restart a server on standard input and output at any time. Without
-//! this file, a restart would end the backoff. The file holds keyed hashes and times; it does not
-//! reveal who was asked about what.
+//! this file, a restart would end the backoff, the time in which a person is not asked about a
+//! denied tool again. The file holds keyed hashes and times; it does not reveal who was asked about
+//! what.
 
 use std::fmt::Write as _;
 use std::fs::{DirBuilder, File};
@@ -68,7 +69,7 @@ codes! {
 
 impl Denials {
     /// Opens the directory, and creates it if it does not exist. Call this before the process
-    /// confines itself, and keep the right to read and write there.
+    /// confines itself, and let the process keep the right to read and write in the directory.
     ///
     /// A damaged key is replaced, and the denials that were kept under it are forgotten.
     ///
@@ -144,8 +145,8 @@ impl Denials {
         Ok(Vec::new())
     }
 
-    /// Changes the rows under the lock. If that fails, the denials are still in this
-    /// process's memory.
+    /// Changes the rows under the lock. If that fails, the denials are still in this process's
+    /// memory.
     pub(super) fn change(&self, change: impl FnOnce(&mut Vec<DenialRow>)) {
         if let Err(error) = self.changed(change) {
             let path = self.path.join(FILE);
@@ -155,7 +156,7 @@ impl Denials {
 
     fn changed(&self, change: impl FnOnce(&mut Vec<DenialRow>)) -> std::io::Result<()> {
         let _lock = self.lock();
-        // The rows of other processes must not be lost.
+        // The rows of other processes must not be lost, so this fails if they can't be read.
         let mut rows = self.read_rows()?;
         let before = rows.clone();
         change(&mut rows);
@@ -234,8 +235,9 @@ impl Denials {
         Ok(())
     }
 
-    /// Locks out other processes until it is dropped. After [`LOCK_TIMEOUT`], continues without the
-    /// lock: the file is replaced atomically, so at worst a change of another process is lost.
+    /// Locks out other processes until the result is dropped. After [`LOCK_TIMEOUT`], continues
+    /// without the lock: the file is replaced atomically, so at worst a change of another process
+    /// is lost.
     fn lock(&self) -> Option<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let lock = rustix::fs::openat(&self.directory, ".", flags, Mode::empty()).ok()?;

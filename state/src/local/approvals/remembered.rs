@@ -64,7 +64,7 @@ impl RememberedApprovals {
         if known.until > now {
             return Some(RememberedApproval::Valid(known.shown));
         }
-        // Other expired approvals stay, for a call that looks them up. Their number is bounded.
+        // Other expired approvals stay until a call looks them up. Their number is bounded.
         own.remove(at)
             .map(|old| RememberedApproval::Expired(old.shown))
     }

@@ -62,8 +62,8 @@ impl Connection {
         Ok(Self { sql, deadline })
     }
 
-    /// Runs `work`, which fails with [`Error::Busy`] or [`Error::Deadline`] when
-    /// the deadline passes. A transaction that is left open is rolled back.
+    /// Runs `work`, which fails with [`Error::Busy`] or [`Error::Deadline`] when the deadline
+    /// passes. A transaction that is left open is rolled back.
     pub(crate) fn run<R>(
         &mut self,
         deadline: Instant,
@@ -128,8 +128,8 @@ struct State<T> {
     idle: Vec<T>,
     /// How many more items may be made.
     left: usize,
-    /// Tickets of waiting threads; the oldest is served first, so that none starves
-    /// behind threads that return at once.
+    /// Tickets of waiting threads; the oldest is served first, so that no thread starves while
+    /// others take items again and again.
     queue: VecDeque<u64>,
     next_ticket: u64,
 }
@@ -203,8 +203,8 @@ impl<T> Pool<T> {
     }
 }
 
-/// Allows another item to be made when dropped, since this item was lost in a panic or could not be
-/// made.
+/// When dropped, allows the pool to make another item, since this item was lost in a panic or could
+/// not be made.
 struct Lost<'a, T>(&'a Pool<T>);
 
 impl<T> Drop for Lost<'_, T> {

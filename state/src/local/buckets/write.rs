@@ -28,7 +28,7 @@ const REPLACE: &str = "UPDATE entry SET value = ?2 WHERE id = ?1";
 
 const REMOVE: &str = "DELETE FROM entry WHERE id = ?1";
 
-/// A bucket under change.
+/// A bucket that is being changed.
 pub(crate) struct Change<'t> {
     sql: &'t Transaction<'t>,
     scope: &'t BucketScope,
