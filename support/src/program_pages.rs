@@ -5,37 +5,28 @@
     reason = "the headers of the loaded program, and madvise(2)"
 )]
 
-use std::ffi::c_int;
-
-/// Takes the program's code and constants out of this process's memory. Most of them were used only
-/// when the program started. A page that is used again comes back from the kernel's cache of files.
+/// Takes the program's code and constants out of this process's memory. Most of them were used by
+/// its start only. A page that is used again comes back from the kernel's cache of files.
 pub fn release() {
-    // SAFETY: `of_program` accepts what the function passes, and keeps none of it.
-    unsafe { libc::dl_iterate_phdr(Some(of_program), std::ptr::null_mut()) };
-}
-
-/// Releases the pages of the program. The program is passed first, before its libraries, so this
-/// ends the iteration.
-///
-/// # Safety
-/// `program` must be valid, with its headers.
-unsafe extern "C" fn of_program(
-    program: *mut libc::dl_phdr_info,
-    _size: usize,
-    _data: *mut libc::c_void,
-) -> c_int {
-    // SAFETY: the caller promises that `program` and its headers are valid.
-    let (base, headers) = unsafe {
-        let program = &*program;
-        let count = usize::from(program.dlpi_phnum);
-        let headers = std::slice::from_raw_parts(program.dlpi_phdr, count);
-        (program.dlpi_addr, headers)
+    // SAFETY: these calls only return numbers.
+    let (first, count) = unsafe {
+        (
+            libc::getauxval(libc::AT_PHDR),
+            libc::getauxval(libc::AT_PHNUM),
+        )
     };
+    if first == 0 {
+        return;
+    }
+    // SAFETY: the kernel states where the program's headers are in memory, and they stay there.
+    let headers: &[libc::Elf64_Phdr] =
+        unsafe { std::slice::from_raw_parts(first as *const _, count as usize) };
+    let own = headers.iter().find(|one| one.p_type == libc::PT_PHDR);
+    let base = own.map_or(0, |own| first.wrapping_sub(own.p_vaddr));
     let page = rustix::param::page_size() as u64;
-    // A page that was written would lose its content, so only read-only segments are released.
-    let read_only =
-        |one: &&libc::Elf64_Phdr| one.p_type == libc::PT_LOAD && one.p_flags & libc::PF_W == 0;
-    for header in headers.iter().filter(read_only) {
+    let loaded = headers.iter().filter(|one| one.p_type == libc::PT_LOAD);
+    // A page that was written would lose its content.
+    for header in loaded.filter(|one| one.p_flags & libc::PF_W == 0) {
         let start = base.wrapping_add(header.p_vaddr);
         let end = start.wrapping_add(header.p_memsz) / page * page;
         let start = start.next_multiple_of(page);
@@ -44,7 +35,6 @@ unsafe extern "C" fn of_program(
         // file's content again when it is read. If this fails, the pages stay.
         let _ = unsafe { libc::madvise(start as *mut _, length, libc::MADV_DONTNEED) };
     }
-    1
 }
 
 #[cfg(test)]
