@@ -240,11 +240,7 @@ fn widest<T: PartialEq>(all: Vec<T>, contains: impl Fn(&T, &T) -> bool) -> Vec<T
 impl HostGrant {
     /// Whether every request that passes `other` passes this one.
     fn contains(&self, other: &Self) -> bool {
-        // By plain http, a host without a port means port 80. So it includes plain http to no other
-        // port.
-        let ports = self.host.port() == other.host.port() || !other.terms.plain_http;
         self.host.covers(&other.host)
-            && ports
             && (self.unsafe_methods || !other.unsafe_methods)
             && other.terms.narrow(&self.terms)
     }
