@@ -308,8 +308,7 @@ impl Documents {
             };
             let mut followed = Driver::clone(&driver.value);
             let mut missing = followed.resolve_paths(id_at);
-            // A contract that exists but could not be read is not missing; its own errors are
-            // reported.
+            // A contract that could not be read is not missing; its own errors are reported.
             missing.retain(|(reference, _)| paths(reference).is_empty());
             driver.value = Arc::new(followed);
             for (path, at) in missing {

@@ -23,8 +23,8 @@ use crate::locate::about_file;
 pub const TOOLS_JSON: &str = toolward_signing::manifest::TOOLS_FILE;
 
 /// The `tools.json` of an authoring directory, if its author wrote it. A document of version 1
-/// counts as written by the author. In a directory without contracts, so does any version except 2.
-/// `pack` replaces all other documents.
+/// counts as written by the author. In a directory without contracts, a document of any version
+/// except 2 does so, too. `pack` replaces all other documents.
 ///
 /// # Errors
 /// When it exists and can't be read.

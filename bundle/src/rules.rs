@@ -27,7 +27,8 @@ pub fn read(files: &Files) -> (Documents, Vec<Diagnostic>) {
     read_in(files, Surroundings::NONE)
 }
 
-/// As [`read`], but resolves references in `surroundings`.
+/// As [`read`], but resolves registry references, and references to other bundles, by
+/// `surroundings`.
 pub fn read_in(files: &Files, surroundings: Surroundings<'_>) -> (Documents, Vec<Diagnostic>) {
     let mut documents = Documents::read_in(files, surroundings);
     let mut diagnostics = std::mem::take(&mut documents.diagnostics);

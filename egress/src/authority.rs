@@ -107,7 +107,7 @@ fn port(digits: &str) -> Option<u16> {
 
 fn name_or_v4(text: &str) -> Result<Host, Rule> {
     // UTS 46 only folds the case of a name of letters, digits, hyphens and dots. Such names are
-    // still passed to it, since they may have `xn--` labels.
+    // still passed to UTS 46, since they may have `xn--` labels.
     let name = Uts46::new()
         .to_ascii(
             text.as_bytes(),

@@ -300,8 +300,8 @@ impl Instantiations {
         made.bytes = made.bytes.saturating_add(bytes);
     }
 
-    /// Counts an instance of the component with this index. An index that doesn't exist is no error
-    /// here, since the engine refuses it later.
+    /// Counts an instance of the component with this index. An index that doesn't exist is not an
+    /// error here, since the engine refuses it later.
     fn component(&mut self, index: u32) {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         let inner = self.here.known.get(index).copied().unwrap_or_default();

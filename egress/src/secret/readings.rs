@@ -288,8 +288,7 @@ const NEAR_BYTES: usize = 8;
 pub(super) struct Positions<'t> {
     text: &'t [u8],
     more: bool,
-    /// Where the next escape may start, by the last search. Searched for again once `at` has passed
-    /// it.
+    /// Where the next escape may start. Searched for again once it has been passed.
     escape: usize,
     kept: [Kept; CACHED_POSITIONS],
 }

@@ -152,8 +152,8 @@ impl Schemas {
             }
             Type::Record(fields) => self.object(fields),
             Type::Option(inner) => match **inner {
-                // The inner option is wrapped in an object. If it were only `null`, the outer
-                // option would look empty.
+                // The inner option is wrapped in an object. If an empty inner option were `null`,
+                // the outer option would look empty.
                 Type::Option(_) => {
                     let some = closed_object(member("some", self.of_type(inner)), None);
                     json!({"anyOf": [some, {"type": "null"}]})
