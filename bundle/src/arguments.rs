@@ -39,7 +39,7 @@ codes! {
         NotAnObject = "input-not-object" ["2"], "`--set` was used on an input that is not an object",
             ("settings change the properties of an object, and the input is none")
             => "leave out `--set`, or give an object as `--input`";
-        /// `expected` are the types that the schema gives the property `key`.
+        /// `expected` are the types that the schema allows for the property `key`.
         Value { key: String, expected: String, value: String } = "setting-invalid" ["2"],
             ("{key}: expected {expected}, found {value:?}")
             => format!("write --set {key}=VALUE with a value of type {expected}");
@@ -86,7 +86,7 @@ impl Setting {
     }
 }
 
-/// The types that a schema has for a property.
+/// The types that a schema gives a property; empty if it gives none.
 fn types_of<'a>(schema: Option<&'a Value>, key: &str) -> Vec<&'a str> {
     let property = schema
         .and_then(|schema| schema.get("properties"))

@@ -24,25 +24,25 @@ pub use world::{MadeFor, Usability};
 /// The interface that a driver exports.
 pub const HANDLER: &str = "toolward:driver/handler@0.1.0";
 
-/// Largest component that is read, in bytes. A Python driver has 19 MB; a larger limit would only
-/// help to keep the compiler busy.
+/// Largest component that is read, in bytes. A Python driver has 19 MB. With a larger limit, a
+/// component could keep the compiler busy for longer.
 pub const MAX_SIZE: u64 = 64 * 1024 * 1024;
 
 /// How deep components may be nested. Toolchains write one or two levels; each further level
 /// multiplies the work of validation.
 pub const MAX_DEPTH: usize = 8;
 
-/// How many core modules and components may be nested, at all depths together: the count bounds
-/// this reader's work.
+/// How many core modules and components may be inside a component, at all depths together. Bounds
+/// the work of reading.
 pub const MAX_NESTED: usize = 1024;
 
-/// How many core modules a component may instantiate, at all depths together: the
-/// host's engine accepts no more. Toolchains make two to eight; a Python driver with its
-/// shared libraries has 14 to 38.
+/// How many core modules a component may instantiate, at all depths together. The host's engine
+/// accepts no more. Toolchains make two to eight; a Python driver with its shared libraries has 14
+/// to 38.
 pub const MAX_CORE_INSTANCES: u32 = 128;
 
-/// Bytes that all core instances of a component may take together in the host's own memory, without
-/// their linear memories and tables: the host's engine accepts no more.
+/// Bytes that all core instances of a component may take together in the host's memory, without
+/// their linear memories and tables. The host's engine accepts no more.
 pub const MAX_INSTANCE_BYTES: u64 = 1 << 20;
 
 /// How many imports, and how many exports, the top level may have.
@@ -87,7 +87,7 @@ pub struct Surface {
     pub components: usize,
     /// Instances of core modules, at all depths together.
     pub core_instances: u64,
-    /// Bytes that these instances take in the host's own memory at most, besides their linear
+    /// Bytes that these core instances take in the host's memory at most, without their linear
     /// memories and tables. They count against a call's memory limit.
     pub instance_bytes: u64,
     /// Length of the binary in bytes.
@@ -105,12 +105,12 @@ codes! {
         CoreModule = "component-is-module" ["1 or 3"],
             "a core WebAssembly module was found, a component was expected"
             => "build for the target wasm32-wasip2, or wrap the module with `wasm-tools component new`";
-        /// `found` has an article.
+        /// `found` is a kind of file with its article, such as `a ZIP archive`.
         NotWebAssembly { found: &'static str } = "component-malformed" ["1 or 3"],
             "a file is not WebAssembly, or not a valid component",
             ("a WebAssembly component was expected, and this is {found}")
             => "name the component, a file that ends in .wasm; `toolward build` makes it";
-        /// `offset` from the start of the file.
+        /// `offset` is counted from the start of the file.
         Malformed { offset: u64, message: String } = "component-malformed" ["1 or 3"], ("byte {offset}: {message}")
             => "build the driver again: `toolward build`";
         Async = "component-async" ["1 or 3"],
@@ -122,8 +122,8 @@ codes! {
             "a component is more deeply nested, or makes more instances, than a host accepts",
             ("the component makes {found} core instances, the limit is {MAX_CORE_INSTANCES}")
             => "link the driver's libraries into fewer core modules";
-        /// More or deeper nested modules, components, imports or exports than the constants of this
-        /// module allow.
+        /// Another limit is exceeded. `what` is what it counts, such as imports or levels of
+        /// nesting.
         TooComplex { what: &'static str, limit: usize } = "component-too-complex" ["1 or 3"],
             ("the component has more {what} than {limit}");
     }
@@ -149,7 +149,7 @@ pub struct Component {
     pub bytes: Arc<[u8]>,
     /// The imports and exports.
     pub surface: Surface,
-    /// The functions that are called in the world `wit`, by name.
+    /// The functions that the host calls with their own types (the world `wit`), by name.
     pub functions: BTreeMap<String, Arc<Function>>,
 }
 
@@ -197,8 +197,8 @@ impl Surface {
             .any(|export| export.kind == "instance" && export.name == HANDLER)
     }
 
-    /// Whether the component imports any interface of a package, such as `wasi:http`, or a single
-    /// interface, such as `wasi:cli/run`.
+    /// Whether the component imports `package`: any interface of a package, such as `wasi:http`, or
+    /// a single interface, such as `wasi:cli/run`.
     pub fn imports_package(&self, package: &str) -> bool {
         let names = self.imports.iter();
         let mut rests = names.filter_map(|name| name.strip_prefix(package));
@@ -262,13 +262,13 @@ fn explained(wasm: &[u8], error: SurfaceError) -> SurfaceError {
     }
 }
 
-/// Validates a whole component, its code included, as the host's engine does before it
-/// compiles one. Takes about a second for 100 MB.
+/// Validates a whole component, its code included, as the host's engine does before it compiles
+/// one. Takes about a second for 100 MB.
 ///
 /// # Errors
 ///
-/// [`SurfaceError::Async`], or [`SurfaceError::Malformed`] with the offset of the first part that is invalid or
-/// belongs to a proposal that this host does not run.
+/// [`SurfaceError::Async`], or [`SurfaceError::Malformed`] with the offset of the first part that
+/// is invalid or belongs to a proposal that this host does not run.
 pub fn validate(wasm: &[u8]) -> Result<(), SurfaceError> {
     let found = Validator::new_with_features(FEATURES).validate_all(wasm);
     found
@@ -312,7 +312,7 @@ fn kind_of(bytes: &[u8]) -> Option<&'static str> {
     let is_text = !start.contains(&0)
         && match str::from_utf8(start) {
             Ok(_) => true,
-            // A character may be cut.
+            // The last character may be cut off.
             Err(error) => error.error_len().is_none(),
         };
     Some(match (is_text, start.trim_ascii_start().first()) {

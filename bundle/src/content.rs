@@ -46,8 +46,7 @@ pub enum ContentOrigin {
 }
 
 impl ContentOrigin {
-    /// The publisher that policy and messages name: the trust store's name, or
-    /// `dev:<dir>`.
+    /// The publisher that policy and messages name: the trust store's name, or `dev:<dir>`.
     pub fn publisher(&self) -> String {
         match self {
             Self::Signed { publisher, .. } => publisher.clone(),
@@ -138,7 +137,8 @@ pub struct Content {
     pub tools: Vec<ToolEntry>,
     /// The drivers, by id.
     pub drivers: Vec<DriverEntry>,
-    /// The drivers of transports that are denied: routing rejects them, with the reason.
+    /// The drivers made from denied transports of a version 1 `tools.json`. Routing rejects them,
+    /// with the reason.
     pub denied: Vec<Arc<Driver>>,
     /// The actions, by path.
     pub actions: Vec<Arc<Action>>,
@@ -146,13 +146,13 @@ pub struct Content {
     pub prompts: Vec<Located<Prompt>>,
     /// The resources, by path.
     pub resources: Vec<ResourceEntry>,
-    /// `tools.json`, in agreement with the contracts and drivers.
+    /// `tools.json`, which agrees with the contracts and drivers.
     pub index: Index,
     /// Every file of the manifest, by name.
     pub files: BTreeMap<String, Arc<[u8]>>,
     /// How the components were built, if the bundle has verified provenance.
     pub provenance: Option<Provenance>,
-    /// Findings that do not refuse the bundle.
+    /// Findings that are not errors.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -251,8 +251,10 @@ impl Content {
             None,
             libraries,
         )?;
-        // Packing and assembling both report findings about the documents. Packing's findings have
-        // the paths in the directory, but packing knows no libraries.
+        // Packing and assembling both report findings about the documents. If both report a
+        // finding, packing's is used, since it has the path in the directory. But packing knows no
+        // other bundles, so it also warns of actions that assembling has found there; these
+        // warnings are dropped.
         let resolved = content.takes_actions();
         let mut warnings = packed.warnings;
         warnings.retain(|found| !resolved || found.code != action::ELSEWHERE);
@@ -273,13 +275,14 @@ impl Content {
         self.tools.iter().any(|entry| takes_action(&entry.tool))
     }
 
-    /// The contract with an `id@major`, or the newest with an id.
+    /// The contract with the `id@major` in `name`. If `name` is only an id, the newest contract
+    /// with it.
     pub fn tool(&self, name: &str) -> Option<&ToolEntry> {
         let mut tools = self.tools.iter().rev();
         tools.find(|entry| entry.tool.id.as_str() == name || entry.tool.major_id() == name)
     }
 
-    /// The drivers for a contract, by id.
+    /// The drivers that implement a contract, ordered by id.
     pub fn drivers_for<'a>(&'a self, tool: &'a Tool) -> impl Iterator<Item = &'a DriverEntry> + 'a {
         let drivers = self.drivers.iter();
         drivers.filter(|entry| serves(&entry.driver, tool))

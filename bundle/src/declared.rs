@@ -18,8 +18,9 @@ pub(crate) fn is_without_host(import: &str, driver: &Driver) -> bool {
 #[derive(Debug)]
 pub(crate) struct DeclaredCapabilities {
     pub(crate) capabilities: CapabilitySet,
-    /// Whether all of its contracts are known. A contract of another bundle is unknown here, and is
-    /// assumed to declare everything. The grant is computed later, when the contract is known.
+    /// Whether all contracts of the driver are known. A contract of another bundle is unknown here,
+    /// and is assumed to declare everything. The grant is computed later, when the contract is
+    /// known.
     complete: bool,
 }
 
@@ -51,8 +52,8 @@ impl DeclaredCapabilities {
         declared || (!self.complete && !classes.is_empty())
     }
 
-    /// Whether the declarations account for the import of a package. They do for any package that
-    /// is not in [`Class::IMPORTS`].
+    /// Whether the declarations account for the import of a package. A package that is not in
+    /// [`Class::IMPORTS`] needs no declaration.
     pub(crate) fn accounts_for(&self, import: &str) -> bool {
         let mut imports = Class::IMPORTS.iter();
         imports.all(|known| known.name != import || self.has(known.classes))
@@ -81,13 +82,14 @@ pub struct DeclarationDifference {
 pub struct UndeclaredImport {
     /// The package or interface, such as `wasi:http`.
     pub import: String,
-    /// Whether a host refuses the bundle for it; otherwise it is linked without access.
+    /// Whether a host refuses the bundle because of this import. Otherwise, the host links the
+    /// import without access.
     pub refused: bool,
 }
 
 impl DeclarationDifference {
-    /// Compares a component with what its driver and the contracts among
-    /// `tools` declare.
+    /// Compares a component with the declarations of its driver and of the driver's contracts among
+    /// `tools`.
     pub(crate) fn of<'t>(
         surface: &Surface,
         driver: &Driver,

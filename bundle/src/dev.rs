@@ -50,7 +50,7 @@ pub struct PackedBundle {
     pub manifest_bytes: Vec<u8>,
     /// Every file that the manifest lists, including `tools.json`.
     pub files: BTreeMap<String, Arc<[u8]>>,
-    /// Findings that do not refuse the bundle.
+    /// Findings that are not errors.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -163,8 +163,8 @@ pub fn read_bundle_toml(directory: &Path) -> Result<BundleToml, ReadError> {
     }
 }
 
-/// Parses the documents, checks them against each other, and makes the index, unless the author
-/// wrote one. Also returns the findings.
+/// Parses the documents and checks them against each other. Returns the author's index, or else an
+/// index made from the documents. Also returns the findings.
 fn examine(
     files: &files::Files,
     authored: Option<&Arc<[u8]>>,

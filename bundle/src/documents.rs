@@ -1,5 +1,5 @@
-//! Parses the contracts, drivers, actions, prompts and sidecars among a bundle's files. A working
-//! directory and a verified bundle are read in the same way.
+//! Parses the contracts, drivers, actions, prompts and sidecars (descriptions of resources) among a
+//! bundle's files. A working directory and a verified bundle are read in the same way.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ pub struct Located<T> {
     pub value: Arc<T>,
 }
 
-/// A document that was not read. A finding reports the reason, and dependent documents are not
-/// checked against it.
+/// A document that was not read. A finding reports the reason, and documents that refer to this one
+/// are not checked against it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     /// The file's name within the bundle.
@@ -281,15 +281,15 @@ impl Documents {
     }
 
     /// Whether a contract with the id `id` exists or may exist: a contract that could not be read
-    /// may have it.
+    /// may have this id.
     pub fn may_have_tool(&self, id: &str) -> bool {
         let mut tools = self.tools.iter();
         let mut unread = self.unread_of(FileRole::Contract);
         tools.any(|tool| tool.value.id.as_str() == id) || unread.any(|unread| unread.may_be(id))
     }
 
-    /// Follows the paths by which drivers name contracts, from the folder of
-    /// DRIVER.md or from the bundle's root.
+    /// Follows the paths by which drivers name contracts. A path starts at the folder of DRIVER.md
+    /// or at the bundle's root.
     fn follow_references(&mut self, files: &BTreeMap<String, Arc<[u8]>>) {
         let mut near = NearNames::default();
         let has_contracts = files.keys().any(|path| role_of(path) == FileRole::Contract);
@@ -308,7 +308,7 @@ impl Documents {
             };
             let mut followed = Driver::clone(&driver.value);
             let mut missing = followed.resolve_paths(id_at);
-            // A contract that exists but could not be read is reported with its own errors.
+            // A contract that could not be read is not missing; its own errors are reported.
             missing.retain(|(reference, _)| paths(reference).is_empty());
             driver.value = Arc::new(followed);
             for (path, at) in missing {
@@ -335,7 +335,7 @@ impl Documents {
         }
     }
 
-    /// Whether nothing among `files` can be used.
+    /// Whether the bundle has no contract, driver, action, prompt or resource.
     pub fn is_empty(&self, files: &BTreeMap<String, Arc<[u8]>>) -> bool {
         self.tools.is_empty()
             && self.drivers.is_empty()
@@ -361,7 +361,7 @@ impl Documents {
     }
 }
 
-/// Whether a driver implements a version of a contract.
+/// Whether a driver implements this version of a contract.
 pub(crate) fn serves(driver: &Driver, tool: &Tool) -> bool {
     let entry = driver.implements_tool(tool.id.as_str(), &tool.version);
     entry.is_some()

@@ -11,7 +11,7 @@ use toolward_support::report::codes;
 pub(crate) const MAX_DEPTH: usize = 8;
 
 codes! {
-    /// Why the content of a verified bundle is not valid.
+    /// Why the content of a verified bundle or of a working directory is not valid.
     #[derive(Debug)]
     pub enum ContentError: Error {
         /// A document or component breaks a rule.
@@ -28,7 +28,7 @@ codes! {
             "the manifest gives a file another role than its name does",
             ("manifest.toml: {path} has the role {found}, its name makes it a {expected}")
             => "pack the bundle again: `toolward pack`";
-        /// The directory under work can't be read.
+        /// The working directory can't be read.
         Read(inner: ReadError);
     }
 }
@@ -51,7 +51,7 @@ fn first(diagnostics: &[Diagnostic]) -> String {
     }
 }
 
-/// The hint of the first error, or a general one.
+/// The hint of the first error, or a general hint.
 fn first_hint(diagnostics: &[Diagnostic]) -> String {
     let hint = first_error(diagnostics).and_then(|error| error.hint.as_deref());
     let general = "correct it and pack the bundle again; `toolward check` shows every finding";
@@ -77,7 +77,7 @@ impl ContentError {
 }
 
 codes! {
-    /// Why a directory under work, or a bundle without verifying its signatures, can't be read.
+    /// Why a working directory can't be read, or a bundle whose signatures are not verified.
     #[derive(Debug)]
     pub enum ReadError: Error {
         NoBundleToml { directory: PathBuf } = "bundle-toml-missing", ("{}: bundle.toml is missing", directory.display())
@@ -127,7 +127,7 @@ codes! {
                 SYMBOLIC_LINK => "put the file itself there instead of a link to it",
                 _ => "remove it, or move it out of the bundle's folders",
             };
-        /// `path` is the folder with the dot.
+        /// `path` is the folder with the dot, `without` the name of the folder without it.
         Twice { path: PathBuf, without: &'static str } = "folder-twice",
             ("{}: there is {without}/, too, and both are the same folder of the bundle", path.display())
             => "move the files of one into the other";
@@ -135,11 +135,11 @@ codes! {
             => "move its files up";
         Name { path: PathBuf } = "file-name", ("{}: the name is not UTF-8", path.display())
             => "use ASCII letters, digits, '.', '_' and '-' in names";
-        /// A file that its reader would refuse for its size, in bytes. It was not read.
+        /// A file is larger than its format allows, so it was not read. Sizes are in bytes.
         TooLarge { path: PathBuf, limit: u64, found: u64 } = "document-too-large",
             ("{}: expected at most {limit} bytes, found {found}", path.display())
             => "split it, or remove what it does not need";
-        /// More than a bundle may hold; `what` is the unit of `limit`.
+        /// The files together exceed a limit of bundles; `what` is the unit of `limit`.
         TooMuch { path: PathBuf, limit: u64, what: &'static str } = "bundle-too-large",
             ("{}: more than {limit} {what}", path.display())
             => "move what is not part of the bundle out of its folders";

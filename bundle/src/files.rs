@@ -17,7 +17,7 @@ pub use crate::error::FilesError;
 
 mod walk;
 
-/// How large `bundle.toml` may be, in bytes: as large as the manifest made from it.
+/// How large `bundle.toml` may be, in bytes: the same limit as for the manifest made from it.
 pub(crate) const MAX_BUNDLE_TOML: usize = 256 * 1024;
 
 /// The largest `tools.json` that is read, in bytes. The parser accepts less.
@@ -55,7 +55,7 @@ pub fn limit_of(path: &str) -> u64 {
     u64::try_from(limit).unwrap_or(MAX_TOTAL_BYTES)
 }
 
-/// How many files a bundle may have. A manifest of 256 KiB holds fewer.
+/// How many files a bundle may have. A manifest, which has at most 256 KiB, can't list as many.
 pub const MAX_FILES: usize = 4096;
 
 /// The files of an authoring directory, by name within the bundle.
@@ -66,7 +66,7 @@ pub type Files = BTreeMap<String, Arc<[u8]>>;
 pub struct DirectoryFiles {
     /// The files to pack.
     pub files: Files,
-    /// The hidden files and folders, which are not packed.
+    /// The hidden files and folders, which are not read.
     pub skipped: Vec<String>,
     /// The errors of unreadable files, if the remaining files were read anyway.
     pub problems: Vec<FilesError>,
@@ -75,7 +75,7 @@ pub struct DirectoryFiles {
 }
 
 impl DirectoryFiles {
-    /// The path in the directory of a file of the bundle.
+    /// The path that a file of the bundle has in the directory.
     pub fn place(&self, path: &str) -> String {
         dotted(path, |folder| self.dotted.contains(&folder))
     }
@@ -95,7 +95,7 @@ pub fn workspace_folders(directory: &Path) -> impl Iterator<Item = PathBuf> {
         .filter(|folder| folder.is_dir())
 }
 
-/// The path in `directory` of a file of the bundle, even if the file does not exist yet.
+/// The path that a file of the bundle has in `directory`, or would have if it existed.
 pub fn place(directory: &Path, path: &str) -> String {
     dotted(path, |folder| {
         DOTTED.contains(&folder)
@@ -104,7 +104,7 @@ pub fn place(directory: &Path, path: &str) -> String {
     })
 }
 
-/// The path, with a dot before it if its first folder has a dot in the directory.
+/// The path of a file in the directory: with a dot before it if its first folder has a dot there.
 fn dotted(path: &str, is_dotted: impl FnOnce(&str) -> bool) -> String {
     match is_dotted(path.split('/').next().unwrap_or_default()) {
         true => format!(".{path}"),
@@ -112,8 +112,8 @@ fn dotted(path: &str, is_dotted: impl FnOnce(&str) -> bool) -> String {
     }
 }
 
-/// Reads the files that belong in a bundle: everything in [`FOLDERS`] except hidden files. At the
-/// root, it also reads `README.md` and files whose names start with `LICENSE`. `.actions`,
+/// Reads the files that belong in a bundle: all files below the [`FOLDERS`], except hidden files.
+/// At the root, it also reads `README.md` and files whose names start with `LICENSE`. `.actions`,
 /// `.drivers` and `.tools` are read as the folders without the dot.
 ///
 /// # Errors
@@ -167,7 +167,7 @@ fn packed(directory: &Path, tolerant: bool) -> Result<DirectoryFiles, FilesError
     Ok(walk.found)
 }
 
-/// Reads every file below `directory`, under any name: for a packed bundle, in which an additional
+/// Reads every file below `directory`, under any name. For a packed bundle, in which an additional
 /// file is an error.
 ///
 /// # Errors

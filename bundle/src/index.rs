@@ -1,5 +1,5 @@
-//! `tools.json` as part of a bundle: reads the contracts and drivers of a version 1 document, and
-//! compares the index with TOOL.md and DRIVER.md.
+//! `tools.json`, the machine index of a bundle: reads the contracts and drivers of a version 1
+//! document, and compares the index with TOOL.md and DRIVER.md.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,9 +22,9 @@ use crate::locate::about_file;
 /// The name of the machine index in a bundle.
 pub const TOOLS_JSON: &str = toolward_signing::manifest::TOOLS_FILE;
 
-/// The `tools.json` of an authoring directory, if its author wrote it. That is a document of
-/// version 1, or, in a directory without contracts, of any version except 2. `pack` replaces all
-/// other documents.
+/// The `tools.json` of an authoring directory, if its author wrote it. A document of version 1
+/// counts as written by the author. In a directory without contracts, a document of any version
+/// except 2 does so, too. `pack` replaces all other documents.
 ///
 /// # Errors
 /// When it exists and can't be read.
@@ -53,11 +53,11 @@ pub(crate) struct IndexContents {
     pub(crate) contracts: Vec<Arc<Tool>>,
     /// The drivers made from version 1 transports.
     pub(crate) drivers: Vec<Arc<Driver>>,
-    /// The drivers of denied transports.
+    /// The drivers made from denied version 1 transports.
     pub(crate) denied: Vec<Arc<Driver>>,
 }
 
-/// Adds the findings about `tools.json` and its disagreements with the documents to `found`.
+/// Adds to `found` the findings about `tools.json`, and its disagreements with the documents.
 /// Returns the index, if it can be read.
 pub fn check(
     files: &BTreeMap<String, Arc<[u8]>>,
@@ -86,7 +86,7 @@ pub(crate) fn read(
     let parsed = Index::parse(TOOLS_JSON, bytes, &scope);
     diagnostics.extend(parsed.diagnostics);
     for unread in scope.unread_schemas() {
-        // A contract may have requested the same schema.
+        // The finding exists already if a contract requested the same schema.
         if !diagnostics.contains(&unread) {
             diagnostics.push(unread);
         }

@@ -35,14 +35,14 @@ use self::views::driver_view;
 pub struct Inspection {
     /// Whether signatures were verified. Otherwise everything here is a claim.
     pub verified: bool,
-    /// The verified publisher; `dev:<dir>` for a working directory; otherwise the claim of the
-    /// manifest.
+    /// The verified publisher; `dev:<dir>` for a working directory; for an unverified bundle the
+    /// claim of its manifest.
     pub publisher: String,
     /// The ids of the keys that signed; empty if nothing was verified.
     pub signers: Vec<String>,
     /// BLAKE3 of the manifest.
     pub manifest_digest: Digest,
-    /// The manifest's head.
+    /// The manifest, without its files.
     pub manifest: ManifestView,
     /// The contracts.
     pub tools: Vec<ToolView>,
@@ -60,7 +60,7 @@ pub struct Inspection {
     pub problems: Vec<Diagnostic>,
 }
 
-/// The head of a manifest.
+/// The fields of a manifest, without its files.
 #[derive(Debug, Clone, Serialize)]
 pub struct ManifestView {
     /// The bundle's id.
@@ -247,8 +247,7 @@ impl Inspection {
     ///
     /// # Errors
     ///
-    /// When it can't be read, or a file is missing, extra, or differs from
-    /// the manifest.
+    /// When the bundle can't be read, or a file is missing, extra, or differs from the manifest.
     pub fn unverified(path: &Path) -> Result<Self, ReadError> {
         let UnverifiedBundle {
             bundle,

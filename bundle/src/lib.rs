@@ -3,8 +3,8 @@
 //! * [`content`]: contracts, drivers and components from verified bytes;
 //! * [`component`]: the imports and exports of a component;
 //! * [`libraries`]: the actions of other bundles;
-//! * [`surface`]: the parts of a bundle that a model or a policy sees, and the difference between
-//!   two releases in them;
+//! * [`surface`]: the parts of a bundle that a model or a policy sees, and how they differ between
+//!   two releases;
 //! * [`shown`]: prompts and resources;
 //! * [`inspect`]: a bundle as plain values to show;
 //! * [`dev`], [`files`]: an unsigned working directory;

@@ -11,7 +11,8 @@ use toolward_contract::action::{Action, Reference, RegistryReference};
 pub use shelf::{Reading, Shelf};
 
 /// The actions of other bundles (AIP-39, "Action libraries"), for references that the contract's
-/// own bundle does not resolve. Paths are never looked up here: they stay in the bundle.
+/// own bundle does not resolve. A path is never looked up here, since it names a file of the
+/// contract's own bundle.
 pub trait Libraries {
     /// The action that an id or a registry reference means. [`Shelf`] decides this by the
     /// operator's trust store alone.
@@ -64,13 +65,13 @@ impl Library<'_> {
     }
 }
 
-/// The surroundings of the documents of one bundle.
+/// The bundles to which the documents of one bundle may refer.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     /// The bundle itself, if its publisher is known.
     pub own: Option<Library<'a>>,
-    /// All other bundles. `None` if they are unknown, as at packing, so that references to them
-    /// can't be checked.
+    /// All other bundles. `None` if they are unknown, as in packing; references to them are then
+    /// not checked.
     pub others: Option<&'a dyn Libraries>,
 }
 
@@ -83,7 +84,7 @@ impl Surroundings<'static> {
 }
 
 impl<'a> Surroundings<'a> {
-    /// The surroundings for writing or inspecting a bundle without running it: the bundle's own
+    /// The surroundings for packing or inspecting a bundle without running it: the bundle's own
     /// actions are known, and references to libraries stay unresolved.
     pub fn of_author(publisher: &'a str, id: &'a str) -> Self {
         Self {

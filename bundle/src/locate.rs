@@ -20,7 +20,7 @@ pub fn about_file(
     Diagnostic::new(code, file, Position::START, message).with_hint(hint)
 }
 
-/// A diagnostic about a file as a whole with the text of an error.
+/// A diagnostic about a file as a whole, with the text and the hint of an error.
 pub fn about_error(file: &str, code: &Code, error: &(impl Coded + Display)) -> Diagnostic {
     let hint = error.hint().map(Into::into);
     let found = Diagnostic::new(code, file, Position::START, error.to_string());

@@ -6,7 +6,8 @@ use std::thread;
 
 /// Calls `work` for each item, on all processors. The results are in the order of the items.
 ///
-/// When this returns, all threads have ended: confinement requires that.
+/// When this returns, all its threads have ended, since a process can confine itself only while it
+/// has one thread.
 ///
 /// # Panics
 /// If `work` panics.

@@ -1,6 +1,6 @@
 //! Checks the documents and components of a bundle against each other: ids are unique, components
 //! exist and export a known world, imports are declared. A host refuses a bundle that breaks one of
-//! these rules; `check` reports them together with all other findings.
+//! these rules; `check` reports each violation together with all other findings.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,8 @@ pub fn read(files: &Files) -> (Documents, Vec<Diagnostic>) {
     read_in(files, Surroundings::NONE)
 }
 
-/// As [`read`], with the surroundings of the bundle.
+/// As [`read`], but resolves registry references, and references to other bundles, by
+/// `surroundings`.
 pub fn read_in(files: &Files, surroundings: Surroundings<'_>) -> (Documents, Vec<Diagnostic>) {
     let mut documents = Documents::read_in(files, surroundings);
     let mut diagnostics = std::mem::take(&mut documents.diagnostics);
@@ -45,9 +46,9 @@ pub fn components(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     problems.map(|problem| *problem).collect()
 }
 
-/// Whether the driver of the component at `path` may get files. True if it or one of its contracts
-/// declares a workspace. Also true if that is unknown: a contract is in another bundle, or no
-/// readable DRIVER.md names the component.
+/// Whether the driver of the component at `path` may get files. True if the driver or one of its
+/// contracts declares a workspace. Also true if that is unknown: a contract is in another bundle,
+/// or no readable DRIVER.md names the component.
 pub fn may_use_files(documents: &Documents, path: &str) -> bool {
     let tools = documents.tools.iter().map(|tool| tool.value.as_ref());
     let named = documents.drivers.iter().filter(|driver| {
@@ -60,7 +61,7 @@ pub fn may_use_files(documents: &Documents, path: &str) -> bool {
     declared.peek().is_none() || declared.any(|declared| declared.accounts_for("wasi:filesystem"))
 }
 
-/// Checks that a working directory is not empty.
+/// Checks that a bundle has a document or a resource.
 pub fn not_empty(documents: &Documents, files: &Files) -> Option<Diagnostic> {
     documents.is_empty(files).then(|| {
         about_file(
@@ -87,7 +88,7 @@ fn unique_ids(documents: &Documents) -> Vec<Diagnostic> {
 /// The description that an import writes, for the author to replace.
 pub const UNDESCRIBED: &str = "TODO: say what this tool does, and when to use it.";
 
-/// Finds contracts with the description of an import.
+/// Finds contracts that still have the description that an import writes.
 fn undescribed(documents: &Documents, files: &Files) -> impl Iterator<Item = Diagnostic> {
     let todo = documents.tools.iter().filter(|tool| {
         let description = tool.value.description.trim_start();
@@ -120,8 +121,8 @@ fn implementations(documents: &Documents) -> Vec<Diagnostic> {
         let served = tools.iter().filter(|tool| serves(&tool.value));
         let served: BTreeSet<&str> = served.map(|tool| tool.value.id.as_str()).collect();
         for tool in &tools {
-            // A driver for one major version of a contract is not checked against the other major
-            // versions.
+            // If a driver serves a version of a contract, it is not checked against versions that
+            // it does not serve.
             if serves(&tool.value) || !served.contains(tool.value.id.as_str()) {
                 diagnostics.extend(driver.value.check_against(&tool.value, &driver.path));
             }

@@ -19,10 +19,10 @@ use crate::locate::{about_file, repeated};
 pub const RESOURCES: &str = "resources/";
 
 /// How large a served resource may be, in bytes, and how large all files that a prompt embeds may
-/// be together. A client reads either as one message.
+/// be together. A client reads a resource or a prompt as one message.
 pub const MAX_RESOURCE: usize = 8 * 1024 * 1024;
 
-/// A file below `resources/` and its sidecar.
+/// A file below `resources/` and its sidecar, the file `NAME.resource.md` that describes it.
 #[derive(Debug, Clone)]
 pub struct ResourceEntry {
     /// The name of the file.
@@ -46,7 +46,7 @@ impl ResourceEntry {
         self.bytes.len() <= MAX_RESOURCE
     }
 
-    /// Its text; `None` if it is not text, by its media type or its bytes.
+    /// Its text; `None` if its media type or its bytes are not text.
     pub fn text(&self) -> Option<&str> {
         if !is_text(&self.media_type) {
             return None;
@@ -253,7 +253,7 @@ fn unique(documents: &Documents, diagnostics: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The known endings, with their media types.
+/// The known endings of file names, with their media types.
 const ENDINGS: &[(&str, &str)] = &[
     ("aac", "audio/aac"),
     ("avif", "image/avif"),
@@ -287,7 +287,8 @@ const ENDINGS: &[(&str, &str)] = &[
     ("zip", "application/zip"),
 ];
 
-/// The media type of a file, by its name or, if its ending is unknown, by whether it is UTF-8.
+/// The media type of a file, by the ending of its name. A file with an unknown ending is text if it
+/// is UTF-8.
 fn media_type_of(path: &str, bytes: &[u8]) -> &'static str {
     let ending = path
         .rsplit_once('.')

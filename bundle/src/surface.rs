@@ -10,8 +10,9 @@
 //!   except the component, timeouts and retries;
 //! * actions, and the bytes of prompts and resources.
 //!
-//! Demands that a contract takes from an action of another bundle count as its own. A surface does
-//! not contain code, icons, examples, the prose below a document's head, or minor versions.
+//! Demands that a contract takes from an action of another bundle count as the contract's own. A
+//! surface does not contain code, icons, examples, the prose below a document's head, or minor
+//! versions.
 //!
 //! A surface has a [version](Version), with which its canonical bytes start. Surfaces of different
 //! versions are not comparable: a stored surface of an earlier version must be made again from its

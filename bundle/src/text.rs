@@ -69,8 +69,8 @@ const TAB: &str = "    ";
 
 /// The line of a finding, and a second line with the caret; `None` if the finding has no excerpt.
 ///
-/// A line that is too long is cut around the column. Tabs become spaces, and characters are
-/// replaced as [`visible_line`] does.
+/// A line that is too long is cut around the finding's column. Tabs become spaces, and characters
+/// are replaced as [`visible_line`] does.
 pub fn excerpt(finding: &Diagnostic) -> Option<String> {
     let excerpt = finding.excerpt.as_ref()?;
     let number = finding.line.to_string();

@@ -1,5 +1,5 @@
-//! Replaces `network` in a build without that feature: types without values for a transport, its
-//! routes and responses. Code that uses them compiles unchanged, but never runs.
+//! Replaces the module `network` in a build without the feature `network`: types without values for
+//! a transport, its routes and responses. Code that uses them compiles unchanged, but never runs.
 
 use std::convert::Infallible;
 use std::pin::Pin;

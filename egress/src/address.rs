@@ -93,7 +93,7 @@ const fn v6(segments: [u16; 8], length: u8) -> Ipv6Net {
 }
 
 /// Returns the address to connect to, if `address` is globally reachable or within `granted`. An
-/// IPv4 address that is written as IPv6 becomes an IPv4 address.
+/// IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) becomes its IPv4 address.
 ///
 /// ```
 /// use toolward_egress::address;
@@ -117,8 +117,7 @@ pub fn check(address: IpAddr, granted: &[IpNet]) -> Result<IpAddr, &'static str>
     }
 }
 
-/// Whether an IPv6 address is another way to write an IPv4 address. `::` and
-/// `::1` are not.
+/// Whether an IPv6 address contains an IPv4 address. `::` and `::1` do not.
 pub(crate) fn embeds_v4(address: Ipv6Addr) -> bool {
     let plain = address.is_unspecified() || address.is_loopback();
     let isatap = matches!(address.segments(), [_, _, _, _, 0 | 0x200, 0x5efe, _, _]);

@@ -51,8 +51,8 @@ impl fmt::Display for Authority {
     }
 }
 
-/// Reads `host[:port]` (RFC 3986 section 3.2). A name is converted by UTS 46 (non-transitional,
-/// strict), which also folds its case. A final dot is dropped.
+/// Reads `host[:port]` (RFC 3986 section 3.2). A name is converted to ASCII by UTS 46
+/// (non-transitional, strict), which also folds its case. A final dot is dropped.
 ///
 /// ```
 /// use toolward_egress::Rule;
@@ -74,7 +74,7 @@ impl fmt::Display for Authority {
 pub fn parse(text: &str) -> Result<Authority, Denied> {
     let denied = |rule| Denied::new(rule, text);
     if let Some((_, host)) = text.rsplit_once('@') {
-        // The text before the `@` may be a password.
+        // The text before the `@` may be a password, so it is not reported.
         return Err(Denied::new(Rule::Userinfo, host));
     }
     if let Some(inner) = text.strip_prefix('[') {
@@ -84,7 +84,7 @@ pub fn parse(text: &str) -> Result<Authority, Denied> {
             None if rest.is_empty() => None,
             None => return Err(denied(Rule::Host)),
         };
-        // A zone (`%eth0`) has a meaning only on this machine.
+        // A zone (`%eth0`) is refused, since it has a meaning only on this machine.
         let address: Ipv6Addr = inner.parse().map_err(|_| denied(Rule::AddressForm))?;
         if address::embeds_v4(address) {
             return Err(denied(Rule::AddressForm));
@@ -106,8 +106,8 @@ fn port(digits: &str) -> Option<u16> {
 }
 
 fn name_or_v4(text: &str) -> Result<Host, Rule> {
-    // Names usually have only letters, digits, hyphens and dots. UTS 46 only folds their case, but
-    // must read `xn--` labels.
+    // UTS 46 only folds the case of a name of letters, digits, hyphens and dots. Such names are
+    // still passed to UTS 46, since they may have `xn--` labels.
     let name = Uts46::new()
         .to_ascii(
             text.as_bytes(),
@@ -127,7 +127,7 @@ fn name_or_v4(text: &str) -> Result<Host, Rule> {
     if !numeric {
         return Ok(Host::Name(name.to_owned()));
     }
-    // UTS 46 has turned digits of other scripts into ASCII digits.
+    // UTS 46 may have turned digits of other scripts into ASCII digits; such an address is refused.
     if !text.is_ascii() {
         return Err(Rule::AddressForm);
     }

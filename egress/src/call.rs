@@ -67,8 +67,8 @@ impl Egress {
 }
 
 impl Call {
-    /// The text that stands for a secret in this call; the same each time. `None` if the rules tie
-    /// the secret to no place, or if the system has no randomness.
+    /// The text that stands for a secret in this call; the same each time. `None` if no rule lets a
+    /// call send the secret, or if the system has no randomness.
     pub fn placeholder(&self, slug: &str) -> Option<String> {
         let places = self.egress.rules().secrets();
         let known = places.iter().any(|place| place.slug == slug);
@@ -101,7 +101,7 @@ impl Call {
     ///
     /// If the method takes no body, nothing is sent before the body is known to be empty. If the
     /// call has placeholders, the first 64 KiB of the body are searched for them before anything is
-    /// sent. The rest is sent as it arrives.
+    /// sent. The rest is searched and sent as it arrives.
     ///
     /// Dropping the future, or the response's body before its end, closes the connection.
     ///

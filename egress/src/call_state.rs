@@ -39,7 +39,7 @@ impl CallState {
         }
     }
 
-    /// Counts a request. It counts as in flight until the returned slot is dropped.
+    /// Counts a request. The request counts as in flight until the returned slot is dropped.
     pub(crate) fn begin(self: &Arc<Self>) -> Result<RequestSlot, Limit> {
         self.meter.request()?;
         let before = self.in_flight.fetch_add(1, Ordering::AcqRel);
@@ -52,7 +52,7 @@ impl CallState {
     }
 }
 
-/// The slot of a request in flight, which ends when this is dropped.
+/// A request counts as in flight until its slot is dropped.
 pub(crate) struct RequestSlot {
     pub(crate) call: Arc<CallState>,
 }
@@ -63,7 +63,7 @@ impl Drop for RequestSlot {
     }
 }
 
-/// Timeouts that the guest requests. They can only shorten its limits.
+/// Timeouts that the guest requests. They can only shorten the call's limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Timeouts {
     /// The time for opening a connection, including the wait for a permit, name resolution and TLS.

@@ -64,11 +64,11 @@ codes! {
         Scheme = "scheme-unknown", "expected https, or http where policy allows it";
         PlainHttp = "plain-http-not-granted", "plain http is not granted for this host";
         Userinfo = "authority-userinfo", "expected an authority without user and password";
-        /// The host is empty, or no DNS name and no address.
+        /// The host is empty, or neither a DNS name nor an address.
         Host = "authority-host", "expected a host name or an address";
         /// An address in a form that different readers read differently.
         AddressForm = "authority-address-form", "expected four decimal parts, or a plain IPv6 address in brackets";
-        /// The port is not a number from 1 to 65535, without leading zeros.
+        /// The port is not a number from 1 to 65535, or has leading zeros.
         Port = "authority-port", "expected a port from 1 to 65535";
         HostNotGranted = "host-not-granted", "this host and port are not granted";
         /// CONNECT, TRACE, or a method that no rule could grant.
@@ -89,18 +89,20 @@ codes! {
         SecretInBody = "secret-in-body", "a secret never goes into a body";
         SecretOrigin = "secret-origin", "policy ties this secret to another origin";
         SecretMethod = "secret-method", "policy ties this secret to other methods";
-        /// A placeholder with a path that is, or could lead, outside its prefix.
+        /// The request has a placeholder, and its path is outside the path prefix of the secret, or
+        /// could lead outside.
         SecretPath = "secret-path", "policy ties this secret to another path";
-        /// A part of a resource asked for where a secret is tied to: its value,
-        /// echoed in parts, could not be found.
+        /// The guest requests a part of a resource from an origin that may know a secret. The value
+        /// could be echoed in parts, which could not be found.
         SecretRange = "secret-range", "no part of a resource is asked for from an origin that policy ties a secret to: ask for all of it, without `range` and `if-range`";
         SecretResponse = "secret-response", "expected a whole response without content-encoding, since this origin may know a secret";
     }
 }
 
 impl Rule {
-    /// The class of the violation: of the network if the request exceeded the grant, or its method
-    /// is never granted; of secrets if the rule protects one. `None` for other invalid requests.
+    /// The class of the violation: the network if the request exceeded the grant or has a method
+    /// that is never granted, secrets if the rule protects secrets. `None` for other invalid
+    /// requests.
     pub fn violated_class(self) -> Option<&'static Class> {
         use Rule::*;
         match self {
@@ -154,7 +156,7 @@ codes! {
 }
 
 impl LimitKind {
-    /// The limit of the table that it enforces.
+    /// The name of the enforced limit in the table of limits.
     pub const fn limit(self) -> LimitName {
         match self {
             Self::RequestsAtOnce => LimitName::HttpRequests,
@@ -172,12 +174,12 @@ impl LimitKind {
 pub struct Timeout {
     /// The stage in which the time ran out.
     pub stage: Stage,
-    /// Whether it was the deadline of the whole call.
+    /// Whether the time ran out because of the deadline of the whole call.
     pub deadline: bool,
 }
 
 codes! {
-    /// Where a request stood when its time was up.
+    /// The stage in which a request's time ran out.
     pub enum Stage {
         /// Waiting for a free connection slot of the host.
         Queue = "timeout-queue", "no connection became free in time";
@@ -250,10 +252,11 @@ codes! {
     /// What is wrong with a secret.
     pub enum SecretProblem {
         Unavailable = "secret-unavailable", "the secret has no value";
-        /// It is so short that it occurs in responses by chance.
+        /// The value is so short that it could occur in responses by chance.
         TooShort = "secret-too-short", "expected a secret of at least 8 bytes";
         NotAHeaderValue = "secret-not-a-header-value", "expected a secret of printable ASCII without spaces around it";
-        /// To look for it in addition to the others would take too much memory.
+        /// Searching responses for this value, in addition to the call's other values, would take
+        /// too much memory.
         TooMuchMemory = "secret-too-much-memory", "expected secrets that take less memory to be looked for in responses";
     }
 }

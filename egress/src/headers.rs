@@ -45,8 +45,8 @@ pub fn is_forbidden(name: &HeaderName) -> bool {
 /// ```
 ///
 /// # Errors
-/// [`Rule::HeaderForbidden`], [`Rule::HeaderValue`], [`Rule::ContentLength`],
-/// or [`LimitKind::RequestHeadBytes`].
+/// [`Rule::HeaderForbidden`], [`Rule::HeaderValue`], [`Rule::ContentLength`], or
+/// [`LimitKind::RequestHeadBytes`].
 pub fn check(headers: &HeaderMap, max_bytes: u64) -> Result<u64, Error> {
     let kind = LimitKind::RequestHeadBytes;
     Limit::check(kind, headers.len() as u64, MAX_HEADERS as u64)?;
@@ -98,10 +98,10 @@ pub(crate) fn size(headers: &HeaderMap) -> u64 {
     headers.iter().map(bytes).sum()
 }
 
-/// Removes headers from a response that concern only the connection or a proxy.
+/// Removes from a response the headers that concern only the connection or a proxy.
 pub(crate) fn filter_response(headers: &mut HeaderMap) {
-    // `connection` can name further hop-by-hop headers. These end-to-end headers stay even if it
-    // names them.
+    // `connection` can name further hop-by-hop headers. These end-to-end headers stay even if
+    // `connection` names them.
     let keep = [
         header::CONTENT_LENGTH,
         header::CONTENT_TYPE,

@@ -5,8 +5,8 @@
 //! every address before it connects. If no rule allows a request, it is refused with a stable code,
 //! and nothing is sent.
 //!
-//! Redirects are not followed, cookies not kept, bodies not decompressed, and proxies not used: a
-//! caller can send another request under the same rules.
+//! Redirects are not followed; a caller can send another request under the same rules. Cookies are
+//! not stored, bodies not decompressed, and proxies not used.
 //!
 //! Without the feature `network` (on by default), everything exists except the code that connects:
 //! no [`Transport`] can be created.

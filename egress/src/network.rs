@@ -1,7 +1,7 @@
 //! The code that connects: the transport of a host, its routes, and the exchange of one request.
 //!
-//! All routes of a host share the resolver, the roots, and the limit on open connections. Each
-//! route has its own rules and pool.
+//! All routes of a host share the resolver, the roots (certificate authorities), and the limit on
+//! open connections. Each route has its own rules and pool.
 
 mod connect;
 mod pool;
@@ -32,9 +32,9 @@ pub(crate) use send::send;
 /// thread.
 const MAX_ROUTE_LOOKUPS: usize = 8;
 
-/// The network of one host. Clones share everything. It uses no proxies. Only the system's resolver
-/// and the loading of the system's certificate authorities (`SSL_CERT_FILE`, `SSL_CERT_DIR`) may
-/// read the environment.
+/// The network access of one Toolward host. Clones share everything. It uses no proxies. Only the
+/// system's resolver and the loading of the system's certificate authorities (`SSL_CERT_FILE`,
+/// `SSL_CERT_DIR`) may read the environment.
 #[derive(Clone)]
 pub struct Transport(Arc<Inner>);
 
@@ -86,8 +86,8 @@ pub struct TransportSettings {
     pub system_roots: bool,
     /// The contents of PEM files with further trusted authorities.
     pub ca_pem: Vec<Vec<u8>>,
-    /// The most open connections, including idle ones; 1024 by default. Each connection holds a
-    /// file descriptor.
+    /// The most open connections, in use or idle; 1024 by default. Each connection holds a file
+    /// descriptor.
     pub connections: usize,
     /// The most open connections of one route, so that no route takes all; 256 by default.
     pub connections_per_route: usize,
@@ -112,7 +112,7 @@ impl Default for TransportSettings {
 }
 
 impl TransportSettings {
-    /// Creates the transport. Does not read files yet.
+    /// Creates the transport. Reads no files.
     pub fn build(self) -> Transport {
         let permits = |most: usize| FairPermits::new(most.clamp(1, Semaphore::MAX_PERMITS));
         Transport(Arc::new(Inner {
@@ -147,8 +147,8 @@ impl Transport {
     /// Creates a route with `rules`, and with connections that no other route uses.
     ///
     /// A quarter of the host's permits for connections and lookups is reserved for owners that hold
-    /// none. The permits of all routes of one owner count together, so that more routes give no
-    /// larger share.
+    /// none. The permits of all routes of one owner count together, so an owner with more routes
+    /// has no larger share.
     pub fn egress(&self, owner: &str, rules: Arc<Rules>) -> Egress {
         let (settings, waiting) = (&self.0.settings, self.0.waiting.clone());
         let pool = ConnectionPool::new(settings.idle_connections, settings.idle_timeout, waiting);
@@ -182,7 +182,7 @@ impl Transport {
     }
 }
 
-/// The network of one route. Clones share everything.
+/// The network access of one route. Clones share everything.
 #[derive(Clone)]
 pub struct Egress {
     route: Arc<Route>,
@@ -194,9 +194,9 @@ struct Route {
     owner: Holder,
     rules: Arc<Rules>,
     pool: Arc<ConnectionPool>,
-    /// The permits for its connections.
+    /// The permits for the route's connections.
     open: Arc<FairPermits>,
-    /// The permits for its lookups.
+    /// The permits for the route's lookups.
     lookups: Arc<FairPermits>,
 }
 
@@ -261,9 +261,9 @@ pub trait Resolve: Send + Sync + 'static {
     fn resolve<'a>(&'a self, host: &'a str, permit: LookupPermit) -> Resolving<'a>;
 }
 
-/// The permit of a lookup. It counts towards the lookups of its [`Transport`] and its route, and
-/// there towards the shares of the route's owner and the caller. Returned when its last clone is
-/// dropped.
+/// The permit of a lookup. It counts as a lookup of the [`Transport`] and of the route. In both, it
+/// counts towards the caller's share; in the transport, also towards the share of the route's
+/// owner. It is returned when its last clone is dropped.
 #[derive(Clone)]
 pub struct LookupPermit {
     _shares: Arc<[FairPermit; 2]>,
@@ -280,7 +280,7 @@ impl Resolve for SystemResolver {
     fn resolve<'a>(&'a self, host: &'a str, permit: LookupPermit) -> Resolving<'a> {
         let host = host.to_owned();
         let lookup = move || {
-            // The thread holds the permit, since it may outlive its caller.
+            // The thread holds the permit, since the thread may outlive its caller.
             let _permit = permit;
             let answers = (host.as_str(), 0).to_socket_addrs()?;
             Ok(answers.map(|answer| answer.ip()).collect())

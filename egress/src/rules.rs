@@ -1,4 +1,4 @@
-//! The rules of a route, as plain data: its hosts, and the one place where each secret may be sent.
+//! The rules of a route, as plain data: its hosts, and the places to which each secret may be sent.
 //! They are built once. Without rules, every request is refused.
 
 use http::{HeaderMap, HeaderName, Method, Uri};
@@ -59,7 +59,7 @@ codes! {
     pub enum RulesError: Error {
         Header { host: String, found: String } = "rule-header", "a rule has a header that no rule lets a guest set",
             ("host {host}: expected `authorization` or `cookie` among the headers, found {found:?}");
-        /// `part` of the rule is `found`.
+        /// `found` is the value of the rule's `part`.
         Secret { slug: String, part: &'static str, found: String } = "rule-secret",
             "a secret's rule has a part that could never match, or match too much",
             ("secret {slug:?}: {part} {found:?} cannot be used");
@@ -77,8 +77,9 @@ impl Rules {
         secrets: impl IntoIterator<Item = (String, SecretBinding)>,
     ) -> Result<Rules, RulesError> {
         for rule in &hosts {
-            // `admit` enforces `plain_http` and `guest_headers`, and `network` enforces `addresses`.
-            // The pattern does not compile until a new term is named here.
+            // `admit` enforces `plain_http` and `guest_headers`, and `network` enforces
+            // `addresses`. If a new term is added, this pattern does not compile until the term is
+            // named here.
             let HostTerms {
                 plain_http: _,
                 addresses: _,
@@ -146,8 +147,8 @@ impl Rules {
     }
 }
 
-/// Whether a method may be sent at all. CONNECT opens a tunnel, TRACE echoes
-/// the request with the secrets in it, and the effects of others are unknown.
+/// Whether a method may be sent at all. CONNECT opens a tunnel, TRACE echoes the request with the
+/// secrets in it, and the effects of other methods are unknown.
 pub(crate) fn is_known(method: &Method) -> bool {
     const KNOWN: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
     KNOWN.contains(&method.as_str())
@@ -235,8 +236,7 @@ impl SecretPlace {
     }
 }
 
-/// Headers that control the connection, or that the host sets itself when it
-/// sends a secret.
+/// Headers that control the connection, or that the host sets itself when it sends a secret.
 const NO_SECRETS_IN: &[HeaderName] = &[
     http::header::ACCEPT_ENCODING,
     http::header::CONTENT_ENCODING,

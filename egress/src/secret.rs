@@ -1,5 +1,5 @@
-//! Secrets: guests hold placeholders; values are injected into requests and
-//! redacted from responses.
+//! Secrets: guests hold placeholders; values are injected into requests and redacted from
+//! responses.
 
 mod automaton;
 mod encodings;
@@ -103,10 +103,10 @@ impl LoadedSecret {
         &self.value
     }
 
-    /// The target with the value, percent-encoded, in its parameter `name`. It is wiped with its
-    /// last clone.
+    /// The target with the value, percent-encoded, in its parameter `name`. The target's memory is
+    /// wiped with its last clone.
     pub(crate) fn target(&self, target: &Uri, name: &str) -> Result<Uri, SecretError> {
-        // The text never grows, so it leaves no copy behind.
+        // Has room for the whole text, since a vector that grows leaves copies behind.
         let length = target.path().len() + target.query().map_or(0, str::len) + 1;
         let mut text = Zeroizing::new(Vec::with_capacity(length + 3 * self.value.len()));
         text.extend_from_slice(target.path().as_bytes());

@@ -1,5 +1,5 @@
-//! The path and query of a request, read strictly: origin form only (RFC 9112
-//! section 3.2.1), so that a request has its authority in one place.
+//! The path and query of a request, read strictly: origin form only (RFC 9112 section 3.2.1), so
+//! that a request has its authority in one place.
 
 use http::Uri;
 

@@ -29,7 +29,7 @@ pub const MAX_RATIO: u64 = 20;
 /// text compress well, and can't exhaust a machine.
 pub const RATIO_FLOOR: u64 = 8 * 1024 * 1024;
 /// The base-2 logarithm of the largest zstd window, the size that RFC 8878 recommends decoders to
-/// support. A larger window would make the reader allocate much for an unverified file.
+/// support. A larger window would make the reader allocate much memory for an unverified file.
 pub(crate) const WINDOW_LOG: u32 = 23;
 /// The size of the archive's end, in bytes: two blocks of zeros.
 pub(crate) const END_BYTES: usize = 2 * BLOCK;
@@ -46,13 +46,13 @@ pub(crate) fn entry_size(size: u64) -> u64 {
     size.div_ceil(block).saturating_add(1).saturating_mul(block)
 }
 
-/// The size, in bytes, of the largest decoder that is reused. A larger one is freed. Most of its
-/// memory is its window, of up to 8 MiB.
+/// The size, in bytes, of the largest decoder that is reused. A larger decoder is freed. Most of a
+/// decoder's memory is its window, of up to 8 MiB.
 const MAX_REUSED_BYTES: usize = 2 * 1024 * 1024;
 
 thread_local! {
-    /// This thread's decoder, kept for its memory. Most of that is the window, which the kernel
-    /// would clear for each new decoder.
+    /// This thread's decoder. It is reused, since the kernel would clear the memory of each new
+    /// decoder, most of which is the window.
     static REUSED: Cell<Option<DCtx<'static>>> = const { Cell::new(None) };
 }
 
@@ -106,8 +106,8 @@ const COMPRESSION_LEVEL: i32 = 19;
 /// The contents are compared neither with the manifest nor with the signatures.
 ///
 /// # Errors
-/// [`ErrorKind::FileDuplicate`], [`ErrorKind::PathConflict`] or [`ErrorKind::TooLarge`] for contents that no reader
-/// would accept.
+/// [`ErrorKind::FileDuplicate`], [`ErrorKind::PathConflict`] or [`ErrorKind::TooLarge`] for
+/// contents that no reader would accept.
 pub fn to_bytes(contents: &Contents<'_>) -> Result<Vec<u8>, Refusal> {
     check(contents)?;
     compress(&contents.entries())
@@ -168,15 +168,15 @@ fn check(contents: &Contents<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// How a frame of a stored archive starts (RFC 8878, section 3.1.1): the magic number, a
-/// descriptor, and a window of 128 KiB. The descriptor announces the window and a size in 8 bytes,
-/// and no checksum, since each file has a digest.
+/// How the frame of a stored (uncompressed) archive starts (RFC 8878, section 3.1.1): the magic
+/// number, a descriptor, and a window of 128 KiB. The descriptor announces the window and a size in
+/// 8 bytes, and no checksum, since each file has a digest.
 const FRAME_HEADER: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0b1100_0000, 7 << 3];
 /// The largest block of a frame.
 const CHUNK_BYTES: usize = 128 * 1024;
 
 /// The archive with these contents, uncompressed, for fast reading from a host's disk. The same
-/// contents give the same bytes. Whether a reader would accept them is not checked.
+/// contents give the same bytes. Whether a reader would accept the contents is not checked.
 #[must_use]
 pub fn to_stored_bytes(contents: &Contents<'_>) -> Vec<u8> {
     let entries = contents.entries();

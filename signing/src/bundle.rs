@@ -31,8 +31,8 @@ pub struct Bundle {
     pub files: BTreeMap<BundlePath, Arc<[u8]>>,
     /// The publisher, as the trust store knows it.
     pub publisher: Arc<Publisher>,
-    /// The publisher's keys that signed and are not revoked: sorted, distinct, at least the
-    /// threshold.
+    /// The publisher's keys that signed and are not revoked: sorted, distinct, at least as many as
+    /// the threshold.
     pub signers: Vec<KeyId>,
     /// How the bundle was built, if the publisher states it.
     pub provenance: Option<Provenance>,

@@ -63,8 +63,8 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// The key under which the last version of the index is stored. When the operator pins other
-    /// keys, the fingerprint changes, so version numbers that a thief of the earlier keys used up
+    /// The last version of the index is stored under this fingerprint. If the operator pins other
+    /// keys, the fingerprint changes. So version numbers that a thief of the earlier keys used up
     /// no longer count.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
@@ -217,7 +217,8 @@ impl ChannelIndex {
     /// Reads an index. Signatures are not checked.
     ///
     /// # Errors
-    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the error of an invalid value.
+    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the error of an invalid
+    /// value.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         let format = KIND.format();
         let index: Self = format.read(bytes, &[("bundles", MAX_BUNDLES, "bundles")])?;

@@ -24,7 +24,8 @@ macro_rules! impl_hex_text {
             /// Reads 64 lower-case hexadecimal digits.
             ///
             /// # Errors
-            /// [`DigestInvalid`](crate::ErrorKind::DigestInvalid) for anything else, upper case included.
+            /// [`DigestInvalid`](crate::ErrorKind::DigestInvalid) for anything else, upper case
+            /// included.
             fn from_str(text: &str) -> Result<Self, $crate::Refusal> {
                 $crate::digest::parse_hex(text).map(Self).ok_or_else(|| {
                     $crate::Refusal::new($crate::ErrorKind::DigestInvalid)

@@ -56,7 +56,7 @@ impl<T> Deref for Verified<T> {
 pub struct Terms<'a> {
     /// The time against which `created` and `expires` are checked.
     pub now: SystemTime,
-    /// Whether age refuses or warns.
+    /// Whether a wrong age is refused or gives a warning.
     pub mode: Mode,
     /// The known revocations: signatures by revoked keys do not count.
     pub revocations: &'a Revocations,
@@ -68,7 +68,7 @@ pub struct Terms<'a> {
 pub struct SignedDocument<T> {
     /// The document, parsed from the signed bytes.
     pub document: T,
-    /// The digest of the signed bytes: with the version, the document's identity.
+    /// The digest of the signed bytes. Version and digest together identify the document.
     pub digest: Digest,
     /// The envelope, as it was read.
     pub envelope_bytes: Arc<[u8]>,
@@ -119,7 +119,7 @@ pub(crate) struct DocumentKind {
 }
 
 impl DocumentKind {
-    /// Its TOML.
+    /// The format of its TOML.
     pub(crate) fn format(&self) -> Format {
         Format {
             name: self.name,
@@ -131,7 +131,7 @@ impl DocumentKind {
         }
     }
 
-    /// Reads an envelope of this kind, without its signatures.
+    /// Reads an envelope of this kind. Does not check its signatures.
     pub(crate) fn open(&self, bytes: &[u8]) -> Result<Envelope, Refusal> {
         let envelope = Envelope::parse_up_to(bytes, self.max_envelope_bytes)
             .map_err(|refusal| refusal.at(self.name))?;
@@ -193,8 +193,8 @@ impl Format {
             .expected("values that read back as they were written"))
     }
 
-    /// Reads a document. `limits` has keys of lists of tables, each with the maximum number of
-    /// tables and their name in messages.
+    /// Reads a document. Each entry of `limits` bounds one list of tables: the list's key, the
+    /// maximum number of tables, and what messages call the tables.
     pub(crate) fn read<T: DeserializeOwned>(
         &self,
         bytes: &[u8],
@@ -337,7 +337,7 @@ pub(crate) fn optional_version<'de, D: Deserializer<'de>>(
 }
 
 /// A number from `LEAST`, which is 0 or 1, to 2^63 - 1. TOML promises only 64-bit signed integers;
-/// the `toml` crate reads larger ones, but other readers may refuse them.
+/// the `toml` crate reads larger numbers, but other readers may refuse them.
 pub(crate) fn number<'de, const LEAST: u64, D: Deserializer<'de>>(
     from: D,
 ) -> Result<u64, D::Error> {
@@ -355,8 +355,8 @@ pub(crate) fn number<'de, const LEAST: u64, D: Deserializer<'de>>(
     ))
 }
 
-/// Text for people: one line, not empty, at most `MAX` characters, none of them hidden. An escape
-/// could otherwise bring in characters that signed text may not have.
+/// Text for people: one line, not empty, at most `MAX` characters, none of them hidden. Otherwise,
+/// a TOML escape could bring in characters that are forbidden in signed text.
 struct Line<const MAX: usize>(String);
 
 impl<'de, const MAX: usize> Deserialize<'de> for Line<MAX> {
@@ -393,8 +393,8 @@ pub(crate) fn lines<'de, const MAX: usize, D: Deserializer<'de>>(
 }
 
 /// Writes the values of a table, then the tables in it. Missing values, `false` and empty lists are
-/// left out. Characters that signed text may not have become escapes, which are refused when the
-/// document is read back.
+/// left out. Characters that are forbidden in signed text are written as escapes, which are refused
+/// when the document is read back.
 fn write_table(out: &mut String, path: &str, table: &Map<String, Value>) {
     for (key, value) in table {
         let written = match value {

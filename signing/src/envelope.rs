@@ -86,8 +86,8 @@ impl Envelope {
     /// demands: they are not signed and nothing depends on them.
     ///
     /// # Errors
-    /// [`ErrorKind::EnvelopeInvalid`], with the line and column of wrong JSON; [`ErrorKind::TooLarge`]
-    /// above [`MAX_BYTES`].
+    /// [`ErrorKind::EnvelopeInvalid`], with the line and column of wrong JSON;
+    /// [`ErrorKind::TooLarge`] above [`MAX_BYTES`].
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         Self::parse_up_to(bytes, MAX_BYTES)
     }
@@ -150,8 +150,8 @@ impl Envelope {
     /// returns how many were new. Signatures are not verified, since the keys may be unknown here.
     ///
     /// # Errors
-    /// [`ErrorKind::EnvelopeMismatch`] if the documents differ, [`ErrorKind::EnvelopeInvalid`] above
-    /// [`MAX_SIGNATURES`]; the envelope stays unchanged.
+    /// [`ErrorKind::EnvelopeMismatch`] if the documents differ, [`ErrorKind::EnvelopeInvalid`]
+    /// above [`MAX_SIGNATURES`]. In both cases, the envelope stays unchanged.
     pub fn merge(&mut self, other: &Self) -> Result<usize, Refusal> {
         if (&self.payload_type, &self.payload) != (&other.payload_type, &other.payload) {
             let digest = |envelope: &Self| {
@@ -184,7 +184,7 @@ impl Envelope {
         Ok(count)
     }
 
-    /// The bytes that each signature is over.
+    /// The bytes that each signature covers.
     #[must_use]
     pub fn to_be_signed(&self) -> Vec<u8> {
         pae(&self.payload_type, &self.payload)

@@ -78,7 +78,7 @@ codes! {
 
         EnvelopeMissing = "envelope-missing", "the bundle is not signed: `manifest.dsse.json` is missing",
             "get a signed bundle from its publisher; an author signs with `toolward publisher sign`, or names a directory under work with `--dev DIR`";
-        /// Not a DSSE envelope, or one beyond the limits.
+        /// Not a DSSE envelope, or an envelope that exceeds a limit.
         EnvelopeInvalid = "envelope-invalid", "the file is not a DSSE envelope",
             "get it again from its publisher, who may have to sign it again";
         PayloadType = "payload-type", "the envelope is for another kind of document",
@@ -92,7 +92,7 @@ codes! {
             "do not use this bundle: it was changed after it was signed. Tell its publisher, and get it again from there";
         WrongPublisher = "wrong-publisher", "the manifest names a publisher whose keys did not sign",
             "ask the publisher which key signs this bundle";
-        /// A source that was asked for an update of one bundle has another.
+        /// An update of a bundle was requested, but the source has another bundle.
         WrongBundle = "wrong-bundle", "the source holds another bundle than the one that came from there",
             "find out where the bundle is published now; install the other one by itself if you want it";
         ThresholdNotMet = "threshold-not-met", "too few distinct keys of the publisher signed",
@@ -123,7 +123,7 @@ codes! {
 
         PathInvalid = "path-invalid", "a path is not allowed in a bundle",
             "use ASCII letters, digits, `.`, `_` and `-`, at most 8 folders deep, no leading or trailing dot, no Windows device name";
-        /// Two paths differ in case only, or one is a file and a folder at once.
+        /// Two paths differ only in case, or a path is both a file and a folder.
         PathConflict = "path-conflict", "two paths of the bundle can't exist together on every system",
             "rename one of them";
         FileMissing = "file-missing", "a file that the manifest lists is missing",
@@ -164,22 +164,21 @@ codes! {
             "get the current one with `toolward trust update`; a source that has no newer one may be frozen";
         DocumentNotYetValid = "document-not-yet-valid", "the signed document says that it was made in the future",
             "check this machine's clock";
-        /// A publisher document more than one version after the one in use.
+        /// A publisher document is more than one version ahead of the document in use.
         VersionSkipped = "version-skipped", "a version of the publisher document is missing in between",
             "get all documents since the one in use, and give them in order";
         Rollback = "rollback", "this is older than what was accepted before",
             "get the current release; to go back on purpose, give `--allow-rollback REASON`, which is recorded";
         Equivocation = "equivocation", "two different documents carry the same number",
             "somebody shows different people different things: ask the publisher which one is genuine, by another way";
-        /// A publisher document that names a key again that was revoked, or a list that leaves one
-        /// out.
+        /// A publisher document or a revocation list leaves out a revocation of its predecessor.
         RevocationDropped = "revocation-dropped", "a revocation is missing that was there before",
             "what was revoked stays revoked: ask the publisher for a document that keeps all earlier revocations";
         ResetWithoutRevocation = "reset-without-revocation", "the document lowers sequences and revokes no key",
             "sequences are lowered only by the document that revokes the stolen key";
         RevocationForeign = "revocation-foreign", "the list revokes what is not its publisher's",
             "a publisher revokes its own keys and bundles only: ask who made this list";
-        /// Too few keys signed without the revoked ones.
+        /// Without the revoked keys, too few keys signed.
         KeyRevoked = "key-revoked", "a key that signed was revoked",
             "get a release that the publisher has signed with its current keys";
         /// A bundle that its publisher or the operator revoked.
@@ -201,7 +200,7 @@ codes! {
             "its publisher has to pack and sign it again";
         ProvenanceUnsigned = "provenance-unsigned", "the provenance is not signed by the bundle's publisher",
             "its publisher has to pack it again: the first `--key` signs the provenance, and must be the publisher's own";
-        /// No `provenance.dsse.json` where the operator demands one.
+        /// `provenance.dsse.json` is missing, although the operator or the manifest demands it.
         ProvenanceMissing = "provenance-missing", "the bundle does not say how it was built",
             "ask the publisher for a release with provenance, or leave out `require_provenance` in `[trust]`";
 

@@ -31,7 +31,7 @@ pub struct Freshness<'a> {
     pub max_age: Option<Duration>,
     /// The time of the operation.
     pub now: SystemTime,
-    /// Whether age refuses or warns.
+    /// Whether a wrong age is refused or gives a warning.
     pub mode: Mode,
 }
 
@@ -83,7 +83,8 @@ pub fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duratio
 /// [`ErrorKind::TooOld`].
 pub fn check_age(created: Timestamp, max_age: Duration, now: SystemTime) -> Result<(), Refusal> {
     let oldest = now.checked_sub(max_age);
-    // `ahead_of` also returns `Some` if the two times are equal.
+    // `ahead_of` also returns `Some` if the two times are equal, so an age of exactly `max_age`
+    // passes.
     if oldest.is_none_or(|oldest| created.ahead_of(oldest).is_some()) {
         return Ok(());
     }

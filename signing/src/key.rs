@@ -104,9 +104,9 @@ impl PublicKey {
     /// A key from its 32 bytes.
     ///
     /// # Errors
-    /// [`ErrorKind::KeyInvalid`] if the bytes are not a point of the curve, or not its canonical encoding
-    /// (RFC 8032, section 5.1.3); [`ErrorKind::KeyWeak`] if the point is outside the prime-order
-    /// group. (A key of small order verifies signatures that its owner never made.)
+    /// [`ErrorKind::KeyInvalid`] if the bytes are not a point of the curve, or not its canonical
+    /// encoding (RFC 8032, section 5.1.3); [`ErrorKind::KeyWeak`] if the point is outside the
+    /// prime-order group. (A key of small order verifies signatures that its owner never made.)
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, Refusal> {
         let key = VerifyingKey::from_bytes(bytes).map_err(|_| {
             Refusal::new(ErrorKind::KeyInvalid)
@@ -171,8 +171,8 @@ impl PublicKey {
         EXAMPLE_KEY_IDS.contains(&id.as_str())
     }
 
-    /// Verifies a signature strictly: in addition to the rules of RFC 8032, an `R` of small order
-    /// is refused. So no two keys and no two messages share a signature.
+    /// Verifies a signature strictly: in addition to the rules of RFC 8032, a signature whose point
+    /// `R` has small order is refused. So no two keys and no two messages share a signature.
     ///
     /// # Errors
     /// [`ErrorKind::SignatureInvalid`], for signatures of another length than 64 bytes, too.

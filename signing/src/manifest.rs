@@ -214,8 +214,8 @@ impl Manifest {
     ///
     /// # Errors
     /// [`ErrorKind::ManifestText`], [`ErrorKind::ManifestSyntax`], [`ErrorKind::ManifestSchema`],
-    /// [`ErrorKind::ManifestField`], or the error of an invalid value, such as [`ErrorKind::PathInvalid`].
-    /// The place is `manifest.toml:LINE:COLUMN` if that is known.
+    /// [`ErrorKind::ManifestField`], or the error of an invalid value, such as
+    /// [`ErrorKind::PathInvalid`]. The place is `manifest.toml:LINE:COLUMN` if that is known.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         let manifest: Self = FORMAT.read(bytes, &[])?;
         path::check_set(manifest.entries().map(|(path, _)| path))
@@ -235,7 +235,8 @@ impl Manifest {
     /// back as a check.
     ///
     /// # Errors
-    /// The errors of [`Manifest::parse`], for a manifest that does not read back equal.
+    /// The errors of [`Manifest::parse`], and [`ErrorKind::ManifestField`] if the manifest does not
+    /// read back equal.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
         let mut sorted = self.clone();
         sorted.artifacts.files.sort_by(|a, b| a.path.cmp(&b.path));

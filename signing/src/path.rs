@@ -112,7 +112,8 @@ fn is_device_name(segment: &str) -> bool {
 /// included, and none is both a file and a folder.
 ///
 /// # Errors
-/// [`ErrorKind::FileDuplicate`] for a path given twice, [`ErrorKind::PathConflict`] for the rest.
+/// [`ErrorKind::FileDuplicate`] for a path given twice, [`ErrorKind::PathConflict`] for other
+/// conflicts.
 pub fn check_set<'a>(paths: impl IntoIterator<Item = &'a BundlePath>) -> Result<(), Refusal> {
     // Maps each lower-case name to its exact spelling and whether it is a folder.
     let mut names: BTreeMap<String, (String, bool)> = BTreeMap::new();

@@ -1,6 +1,6 @@
 //! `provenance.dsse.json`: the sources and the compiler of a bundle. It is an in-toto Statement v1
-//! about the manifest with an SLSA v1 predicate. Its content is a claim of the publisher; only its
-//! author and its subject are checked.
+//! with an SLSA v1 predicate; its subject is the manifest. Its content is a claim of the publisher;
+//! only its signature and its subject are checked.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub struct SourceSet {
 /// before it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provenance {
-    /// The kind of build: [`BUILD_TYPE`], or another that leaves the other fields empty.
+    /// The kind of build. If it is not [`BUILD_TYPE`], the other fields are empty.
     pub build_type: String,
     /// The sources.
     pub sources: Vec<SourceSet>,
@@ -133,7 +133,7 @@ impl Provenance {
     /// # Errors
     /// [`ErrorKind::ProvenanceInvalid`] if it is not such a statement,
     /// [`ErrorKind::ProvenanceMismatch`] if it is about something else,
-    /// [`ErrorKind::DigestInvalid`] for the digest of a source.
+    /// [`ErrorKind::DigestInvalid`] if the digest of a source is invalid.
     pub fn parse(statement: &[u8], manifest_bytes: &[u8]) -> Result<Self, Refusal> {
         let invalid = || Refusal::new(ErrorKind::ProvenanceInvalid);
         let Object(statement) = serde_json::from_slice::<Object<Statement>>(statement)

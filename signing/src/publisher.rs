@@ -101,8 +101,8 @@ impl PublisherDocument {
     }
 }
 
-/// Accepts a publisher's document of any version, without an earlier one: enough of the keys in it
-/// must have signed it. A person must confirm whose keys they are, by the
+/// Accepts a publisher's document of any version, without an earlier document. Enough of the keys
+/// in the document must have signed it. A person must confirm whose keys they are, by the
 /// [`fingerprint`](PublisherDocument::fingerprint).
 ///
 /// # Errors
@@ -113,8 +113,8 @@ pub fn first_use(bytes: &[u8], terms: &Terms<'_>) -> Result<VerifiedPublisher, R
     candidate.accept(bytes, signers, Some(terms))
 }
 
-/// Reads a document that was accepted earlier and stored. Of its signatures, only its own threshold
-/// is checked. Its time and later revocations of its keys are checked with each bundle of the
+/// Reads a document that was accepted earlier and stored. Checks only that enough of the keys in it
+/// have signed it. Its time and later revocations of its keys are checked with each bundle of the
 /// publisher.
 ///
 /// # Errors
@@ -125,8 +125,8 @@ pub fn stored(bytes: &[u8]) -> Result<VerifiedPublisher, Refusal> {
     candidate.accept(bytes, signers, None)
 }
 
-/// Rotates from `current`, version N, to version N + 1, which the thresholds of both versions must
-/// have signed. An envelope with the same document as `current` is accepted, too.
+/// Rotates from `current`, version N, to version N + 1, which must have enough signatures for the
+/// thresholds of both versions. An envelope with the same document as `current` is accepted, too.
 ///
 /// A key that `terms` or one of the two documents revokes counts for neither threshold. So a
 /// document that revokes a stolen key never depends on that key. (A publisher with no other key
@@ -148,9 +148,10 @@ pub fn rotate(
     step(current, next, terms, true)
 }
 
-/// Applies [`rotate`] to all documents since `current`, in order. Earlier documents are skipped,
-/// except at the end of the chain, where one is a rollback. Only the last document must be valid
-/// now. Returns each newly accepted document, so that the resets of each can be applied.
+/// Applies [`rotate`] to all documents since `current`, in order. Documents older than the newest
+/// accepted document are skipped; if the last document of the chain is older, it is refused as a
+/// rollback. Only the last document must be valid now. Returns each newly accepted document, so
+/// that the resets of each can be applied.
 ///
 /// # Errors
 /// The errors of [`rotate`], for the first document that is refused. In that case none of them is
@@ -264,7 +265,8 @@ impl Candidate {
         })
     }
 
-    /// The keys of `document` that signed this one and are not revoked, at least its threshold.
+    /// The keys of `document` that signed this candidate and are not revoked: at least as many as
+    /// the threshold of `document`.
     fn signed_by(
         &self,
         document: &PublisherDocument,
@@ -304,8 +306,9 @@ impl PublisherDocument {
     /// Reads a document. Signatures are not checked.
     ///
     /// # Errors
-    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], [`ErrorKind::TrustExampleKey`], or
-    /// the error of an invalid value, such as [`ErrorKind::KeyWeak`].
+    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`],
+    /// [`ErrorKind::TrustExampleKey`], or the error of an invalid value, such as
+    /// [`ErrorKind::KeyWeak`].
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         let format = KIND.format();
         let limits = [

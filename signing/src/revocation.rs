@@ -1,5 +1,6 @@
-//! Revocation of keys and bundles: publishers revoke their own in lists, and the operator denies
-//! any. Revocations are checked when a bundle is verified, and again for as long as it is in use.
+//! Revocation of keys and bundles. Publishers revoke their own keys and bundles in lists, and the
+//! operator can deny any key or bundle. Revocations are checked when a bundle is verified, and
+//! again for as long as it is in use.
 
 pub(crate) mod known;
 
@@ -45,7 +46,7 @@ pub type VerifiedList = Verified<SignedList>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RevocationList {
-    /// The name of their publisher.
+    /// The name of the publisher that makes the list.
     #[serde(deserialize_with = "name")]
     pub publisher: String,
     /// Rises with every list, from 1. A later list has all entries of the earlier lists.
@@ -53,7 +54,7 @@ pub struct RevocationList {
     pub version: u64,
     /// When the list was made.
     pub created: Timestamp,
-    /// When a newer list is due. Revocations stay in force after it.
+    /// When a newer list is due. Revocations stay in force after this time.
     pub expires: Option<Timestamp>,
     /// Keys whose signatures no longer count; `since` is for people.
     #[serde(default)]
@@ -112,11 +113,11 @@ impl Revocations {
         }
     }
 
-    /// Checks a bundle that was verified earlier, for as long as it is in use.
+    /// Checks a bundle that was verified earlier and is still in use.
     ///
     /// # Errors
-    /// [`ErrorKind::BundleRevoked`]; [`ErrorKind::KeyRevoked`] if fewer of its signers than the threshold are
-    /// left.
+    /// [`ErrorKind::BundleRevoked`]; [`ErrorKind::KeyRevoked`] if revocations leave fewer signers
+    /// than the threshold.
     pub fn check(&self, bundle: &Bundle) -> Result<(), Refusal> {
         let publisher = &bundle.publisher;
         self.refuse_bundle(publisher.name(), &bundle.manifest_digest)?;
@@ -130,17 +131,17 @@ impl Revocations {
     }
 }
 
-/// Accepts the list of a publisher in the trust store. Its threshold of keys must have signed it,
-/// and it must follow `previous`, the list accepted last.
+/// Accepts the list of a publisher in the trust store. Enough of the publisher's keys must have
+/// signed the list, and it must follow `previous`, the list accepted last.
 ///
 /// A key that the list itself revokes counts for the list, since a list only removes permissions. A
-/// key that was revoked before does not count. If later revocations left `previous` with too few
-/// signers, a thief may have written it, so this list need not follow it.
+/// key that was revoked before does not count. If too few signers of `previous` remain after later
+/// revocations, a thief may have written `previous`, so this list need not follow it.
 ///
 /// # Errors
 /// [`ErrorKind::WrongPublisher`] for a list of another publisher, [`ErrorKind::ThresholdNotMet`],
-/// [`ErrorKind::KeyRevoked`], [`ErrorKind::RevocationForeign`] if it names a key that the trust store
-/// knows as another publisher's, [`ErrorKind::Rollback`], [`ErrorKind::Equivocation`],
+/// [`ErrorKind::KeyRevoked`], [`ErrorKind::RevocationForeign`] if it names a key that the trust
+/// store knows as another publisher's, [`ErrorKind::Rollback`], [`ErrorKind::Equivocation`],
 /// [`ErrorKind::RevocationDropped`], and the errors about time.
 pub fn accept(
     bytes: &[u8],
@@ -181,7 +182,8 @@ pub fn accept(
         }
     }
     let digest = Digest::of(envelope.payload());
-    // A list with no revoked signer binds, even if the publisher has other keys by now.
+    // The previous list counts if none of its signers was revoked, even if the publisher has other
+    // keys by now.
     let previous = previous.filter(|previous| {
         let unrevoked = previous.signers.iter().filter(|key| !is_revoked(key));
         previous.publisher == list.publisher
@@ -207,8 +209,8 @@ pub fn accept(
 }
 
 /// Reads a list that was accepted earlier and stored, with its signers at that time, in a place
-/// that only the host can write. The list counts even if keys have changed since or it has expired:
-/// revocations are permanent.
+/// that only the host can write. The list counts even if keys have changed since, or if it has
+/// expired: revocations are permanent.
 ///
 /// # Errors
 /// The errors of [`RevocationList::parse`].
@@ -228,7 +230,8 @@ impl RevocationList {
     /// Reads a list. Signatures are not checked.
     ///
     /// # Errors
-    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the error of an invalid value.
+    /// [`ErrorKind::DocumentInvalid`], [`ErrorKind::DocumentSchema`], or the error of an invalid
+    /// value.
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         let format = KIND.format();
         let limits = ["keys", "bundles"].map(|key| (key, MAX_ENTRIES, "entries of a kind"));

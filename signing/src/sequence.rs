@@ -8,7 +8,7 @@ use crate::document::{name, number};
 use crate::error::{ErrorKind, Refusal};
 
 /// The last genuine release of an id. If a thief released higher sequences, hosts that saw them
-/// return to this release once, when they accept the document.
+/// return to this release once, when they accept the publisher document with this reset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reset {
@@ -39,7 +39,8 @@ pub enum Advance {
 /// answer is [`Advance::First`] or [`Advance::Newer`].
 ///
 /// # Errors
-/// [`ErrorKind::Rollback`] for a lower number, [`ErrorKind::Equivocation`] for the same number with another digest.
+/// [`ErrorKind::Rollback`] for a lower number, [`ErrorKind::Equivocation`] for the same number with
+/// another digest.
 pub fn check(previous: Option<(u64, Digest)>, found: (u64, Digest)) -> Result<Advance, Refusal> {
     let Some((number, digest)) = previous else {
         return Ok(Advance::First);

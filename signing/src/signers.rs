@@ -74,7 +74,7 @@ pub(crate) struct Quorum<'a>(
 );
 
 impl Quorum<'_> {
-    /// The keys that signed and count, at least the threshold. Keys that `is_revoked` do not count.
+    /// The keys that signed and are not revoked, at least as many as the threshold.
     pub(crate) fn check(
         &self,
         envelope: &Envelope,

@@ -102,9 +102,9 @@ pub(crate) fn string(text: &str) -> String {
 }
 
 /// Returns the offset in bytes and the name of the first syntax in `text` that TOML 1.0 lacks: a
-/// `\e` or `\x` escape, a line feed, comment or trailing comma in an inline table, a time without
-/// seconds. The `toml` crate, which parses the text afterwards with the same lexer, accepts TOML
-/// 1.1.
+/// `\e` or `\x` escape; a line feed, comment or trailing comma in an inline table; or a time
+/// without seconds. The `toml` crate, which parses the text afterwards with the same lexer, accepts
+/// TOML 1.1.
 pub(crate) fn first_newer(text: &str) -> Option<(usize, &'static str)> {
     let mut open = Vec::new();
     // Whether only white space followed the last comma.

@@ -17,7 +17,7 @@ use crate::text::quoted;
 pub struct Timestamp(OffsetDateTime);
 
 impl Timestamp {
-    /// Reads the one spelling.
+    /// Reads a time in its only spelling.
     ///
     /// # Errors
     /// [`ErrorKind::TimeInvalid`], also for offsets, fractions of seconds and times before 1970.
@@ -108,7 +108,7 @@ impl fmt::Debug for Timestamp {
 /// How far ahead of this machine's clock `created` may be.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(10 * 60);
 
-/// Whether age refuses or warns.
+/// Whether a wrong age is refused or gives a warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {

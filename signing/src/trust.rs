@@ -1,5 +1,5 @@
 //! The publishers that an operator trusts: their keys, how many must sign, and which ids they may
-//! publish. A publisher can't extend the ids. This module opens no file.
+//! publish. A publisher can't extend its ids. This module opens no file.
 
 mod config;
 mod publisher;
@@ -53,8 +53,8 @@ impl TrustStore {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::TrustInvalid`], [`ErrorKind::TrustExampleKey`], or the error of an invalid key or
-    /// prefix.
+    /// [`ErrorKind::TrustInvalid`], [`ErrorKind::TrustExampleKey`], or the error of an invalid key
+    /// or prefix.
     pub fn from_toml(text: &str) -> Result<Self, Refusal> {
         Self::from_toml_with(text, &mut |_| {
             Err(std::io::Error::other("key files can't be read here"))
@@ -82,8 +82,8 @@ impl TrustStore {
     /// its publisher only.
     ///
     /// # Errors
-    /// [`ErrorKind::TrustInvalid`] if the store has a publisher of this name or one of these keys already, or if
-    /// there are no prefixes; [`ErrorKind::TrustExampleKey`].
+    /// [`ErrorKind::TrustInvalid`] if the store has a publisher of this name or one of these keys
+    /// already, or if there are no prefixes; [`ErrorKind::TrustExampleKey`].
     pub fn add_document(
         &mut self,
         document: &Verified<SignedDocument<PublisherDocument>>,
@@ -106,9 +106,9 @@ impl TrustStore {
     /// the key nor a bundle.
     ///
     /// # Errors
-    /// [`ErrorKind::TrustInvalid`] if the store has a publisher of this name or this key already, if there are no
-    /// prefixes or one is `*`; [`ErrorKind::TrustExampleKey`]; [`ErrorKind::IdInvalid`] for the
-    /// name.
+    /// [`ErrorKind::TrustInvalid`] if the store has a publisher of this name or this key already,
+    /// if there are no prefixes or one is `*`; [`ErrorKind::TrustExampleKey`];
+    /// [`ErrorKind::IdInvalid`] for the name.
     pub fn add_bare_key(
         &mut self,
         name: &str,
@@ -135,8 +135,8 @@ impl TrustStore {
         Arc::make_mut(&mut self.publishers).remove(publisher);
     }
 
-    /// The configured publishers with a prefix, of all ids or of actions only, that overlaps with
-    /// `prefix`.
+    /// The configured publishers that have a prefix, for all ids or for actions only, that overlaps
+    /// with `prefix`.
     pub fn overlapping(&self, prefix: &Prefix) -> impl Iterator<Item = &Arc<Publisher>> {
         self.publishers.values().filter(|publisher| {
             let mut own = publisher.prefixes.iter().chain(&publisher.actions);
@@ -154,8 +154,8 @@ impl TrustStore {
     }
 
     /// Sets prefixes below which a configured publisher may publish ids of actions, in addition to
-    /// the prefixes of all ids. They replace the prefixes set earlier. An unknown name changes
-    /// nothing.
+    /// the prefixes of all ids. They replace the prefixes for actions that were set earlier. An
+    /// unknown name changes nothing.
     pub fn give_actions(&mut self, publisher: &str, actions: Vec<Prefix>) {
         if let Some(publisher) = Arc::make_mut(&mut self.publishers).get_mut(publisher) {
             Arc::make_mut(publisher).actions = actions;
@@ -172,7 +172,7 @@ impl TrustStore {
         store
     }
 
-    /// Also trusts `key`, as [`TrustStore::for_key`] does. A second time changes nothing.
+    /// Also trusts `key`, as [`TrustStore::for_key`] does. Adding a key again changes nothing.
     pub fn add_key(&mut self, key: PublicKey) {
         let mut ad_hoc = self.ad_hoc.iter();
         if !ad_hoc.any(|publisher| publisher.keys.contains(&key)) {
@@ -183,7 +183,7 @@ impl TrustStore {
         }
     }
 
-    /// All publishers: the configured ones by name, then the keys of `--trust-key`.
+    /// All publishers: the configured publishers by name, then the keys of `--trust-key`.
     pub fn publishers(&self) -> impl Iterator<Item = &Arc<Publisher>> + Clone {
         self.publishers.values().chain(&self.ad_hoc)
     }

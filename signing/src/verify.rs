@@ -90,7 +90,7 @@ pub struct VerifyOptions<'a> {
     pub now: Option<SystemTime>,
     /// The version against which `min_host` is checked; `None` leaves it unchecked.
     pub host_version: Option<Version>,
-    /// Whether age refuses or warns.
+    /// Whether a wrong age is refused or gives a warning.
     pub mode: Mode,
     /// How old a bundle may be, counted from `created`, if there is a limit.
     pub max_age: Option<Duration>,
@@ -135,8 +135,8 @@ impl fmt::Debug for VerifyOptions<'_> {
 /// link below it is followed. Each file is opened once, and hashed while it is read.
 ///
 /// # Errors
-/// [`ErrorKind::NotABundle`] if `path` is neither a directory nor a file, or the reason for which the
-/// bundle is refused.
+/// [`ErrorKind::NotABundle`] if `path` is neither a directory nor a file, or the reason for which
+/// the bundle is refused.
 pub fn open(
     path: &Path,
     trust: &TrustStore,
@@ -146,8 +146,8 @@ pub fn open(
     head.with_files(files)
 }
 
-/// Verifies an archive in an open file from its start. It is verified while it is read, so no
-/// content is in memory twice.
+/// Verifies an archive in an open file, which is read from its start. The archive is verified while
+/// it is read, so no content is in memory twice.
 ///
 /// # Errors
 /// The reason for which the bundle is refused.
@@ -190,7 +190,7 @@ fn from_start(file: &mut File) -> Result<(BufReader<Take<&File>>, u64), Refusal>
     Ok((BufReader::with_capacity(READ_BUFFER_BYTES, file), size))
 }
 
-/// Verifies envelope and manifest.
+/// Returns a function that verifies an envelope and a manifest.
 fn verified<'a>(
     trust: &'a TrustStore,
     options: &'a VerifyOptions<'a>,
@@ -198,8 +198,9 @@ fn verified<'a>(
     move |envelope, manifest| VerifiedHead::new(envelope, manifest, trust, options)
 }
 
-/// Verifies a bundle again as of now: signatures, threshold, prefix, age, revocation, provenance.
-/// The files were compared with the manifest before and are not compared again.
+/// Verifies a bundle again, under this trust store and these options: signatures, threshold,
+/// prefix, age, revocation, provenance. The files were compared with the manifest before and are
+/// not compared again.
 ///
 /// # Errors
 /// The reason for which the bundle is refused.

@@ -19,7 +19,7 @@ use super::{Export, FEATURES, SurfaceError, explained};
 mod fit;
 mod schema;
 
-/// How many functions of a component are offered.
+/// How many functions of a component can be called.
 pub const MAX_FUNCTIONS: usize = 512;
 
 /// How many different compound types the functions of a component may have together.
@@ -147,8 +147,8 @@ impl Functions {
     ///
     /// # Errors
     ///
-    /// [`SurfaceError::Async`]; [`SurfaceError::Malformed`] if its types are invalid or need a WebAssembly
-    /// proposal that this host does not support.
+    /// [`SurfaceError::Async`]; [`SurfaceError::Malformed`] if its types are invalid or need a
+    /// WebAssembly proposal that this host does not support.
     pub fn read(wasm: &[u8], exports: &[Export]) -> Result<Self, SurfaceError> {
         let types = types(wasm).map_err(|error| explained(wasm, error))?;
         let types = types.as_ref();
@@ -225,7 +225,8 @@ fn types(wasm: &[u8]) -> Result<Types, SurfaceError> {
     last.ok_or_else(|| super::truncated(wasm))
 }
 
-/// The reason for a type that the validator does not know. A validated component has no such type.
+/// The reason if the validator does not know a type of a function. A validated component has no
+/// such type.
 const UNKNOWN: WithheldFunction = WithheldFunction::Unsupported("one of its types is not there");
 
 struct Reader<'a> {

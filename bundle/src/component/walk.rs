@@ -19,14 +19,15 @@ use super::{
 /// next a hundred times would request 10^12 instances in two kilobytes.
 const MAX_INSTANCES: usize = 256;
 
-/// How many bytes each instance takes besides its context.
+/// How many bytes a core instance takes besides its context, the structure in which the engine has
+/// the instance's imports, functions, globals, memories and tables.
 const INSTANCE_BYTES: u64 = 4 << 10;
 
-/// The bytes for an import, a function or a global. The largest of these, a function that can be
-/// called indirectly, has four pointers.
+/// The bytes of a context for an import, a function or a global. The largest of these, a function
+/// that can be called indirectly, has four pointers.
 const ITEM_BYTES: u64 = 40;
 
-/// The bytes for an element of a passive segment. Each instance has a copy.
+/// The bytes for an element of a passive segment. Each instance has a copy of the segment.
 const ELEMENT_BYTES: u64 = 16;
 
 /// The bytes for a memory or a table: its entry in the context, and the allocator's record.
@@ -249,7 +250,7 @@ struct Level {
     made: InstanceCounts,
     /// The instances of each component that can be instantiated here, by its index.
     known: Vec<InstanceCounts>,
-    /// Bytes of an instance of each core module here, by its index.
+    /// How many bytes an instance takes, for each core module here, by the module's index.
     modules: Vec<u64>,
 }
 
@@ -299,8 +300,8 @@ impl Instantiations {
         made.bytes = made.bytes.saturating_add(bytes);
     }
 
-    /// Counts an instance of the component with this index. The engine refuses an index that
-    /// doesn't exist.
+    /// Counts an instance of the component with this index. An index that doesn't exist is not an
+    /// error here, since the engine refuses it later.
     fn component(&mut self, index: u32) {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         let inner = self.here.known.get(index).copied().unwrap_or_default();
@@ -327,8 +328,8 @@ impl Instantiations {
 }
 
 /// Estimates the bytes of the context of one instance of the core module, from the counts at the
-/// start of each section. The estimate is deliberately high. For a module that can't be read it is
-/// the maximum; the engine refuses the module later.
+/// start of each section. The estimate is deliberately high. If the module can't be read, the
+/// estimate is the maximum; the engine refuses the module later.
 pub(super) fn instance_bytes(module: &[u8]) -> u64 {
     count(module).unwrap_or(MAX_INSTANCE_BYTES)
 }
@@ -377,7 +378,7 @@ fn count(module: &[u8]) -> Option<u64> {
     }
 }
 
-/// Bytes of a segment's copy.
+/// Bytes of an instance's copy of a segment. Only passive segments are copied.
 fn passive(segment: &Element<'_>) -> u64 {
     if !matches!(segment.kind, ElementKind::Passive) {
         return 0;

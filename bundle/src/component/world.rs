@@ -5,14 +5,14 @@ use toolward_contract::driver::ForeignWorld;
 use super::{Functions, HANDLER, Surface, SurfaceError, validate};
 use crate::text::list;
 
-/// The host that a component was made for, judged by its exports.
+/// What a component is and for which host, judged by its exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MadeFor {
     /// A driver of this host.
     Toolward,
     /// A driver for another version of the world.
     OtherToolward,
-    /// The host of a registered world.
+    /// A component for the host of a registered world.
     Foreign(&'static ForeignWorld),
     /// A provider of tools for ACT.
     Act,
@@ -20,7 +20,7 @@ pub enum MadeFor {
     Command,
     /// A server of HTTP requests.
     HttpServer,
-    /// Functions without an interface, as Wassette calls them.
+    /// Functions outside any interface, as components for the host Wassette have.
     Functions,
     /// Something else.
     Other,
@@ -34,7 +34,7 @@ const EXPORTS: &[(&str, MadeFor)] = &[
 ];
 
 impl MadeFor {
-    /// The host for these exports.
+    /// Judges the exports of a component.
     pub fn of(surface: &Surface) -> Self {
         if surface.exports_handler() {
             return Self::Toolward;
@@ -95,8 +95,8 @@ impl MadeFor {
 pub enum Usability {
     /// As a driver, unchanged.
     Driver,
-    /// As a driver whose DRIVER.md specifies the call. `toolward import` with this word writes that
-    /// DRIVER.md.
+    /// As a driver whose DRIVER.md specifies the call. Has the word for `toolward import WORD`,
+    /// which writes that DRIVER.md.
     Import(&'static str),
     /// Not usable, for this reason, in words.
     Unusable(String),

@@ -28,7 +28,8 @@ impl Content {
         libraries: &dyn Libraries,
     ) -> Result<Self, ContentError> {
         check_roles(&manifest)?;
-        // In an unsigned directory, the manifest's publisher is a claim.
+        // An unsigned directory has no verified publisher, so the publisher that its manifest
+        // claims is used.
         let owner = match origin.is_dev() {
             true => manifest.publisher.as_str(),
             false => publisher,
@@ -42,8 +43,8 @@ impl Content {
             others: Some(libraries),
         };
         let (documents, mut diagnostics) = rules::read_in(&files, surroundings);
-        // `pack` wrote the signed tools.json without libraries, so it is compared with documents
-        // read without them.
+        // `pack` wrote tools.json without libraries (the actions of other bundles), so it is
+        // compared with documents that are read without libraries.
         let takes_actions = documents.tools.iter().any(|tool| takes_action(&tool.value));
         let written = takes_actions.then(|| {
             let surroundings = Surroundings::of_author(owner, &manifest.id);
@@ -136,8 +137,8 @@ fn check_roles(manifest: &Manifest) -> Result<(), ContentError> {
 }
 
 /// Turns an MCP name into an id, which can be compared with prefixes. Each `_` becomes a dot, so
-/// that a segment ends there. Otherwise, a name inside another publisher's longer prefix could
-/// match only a shorter prefix.
+/// that a segment of the id ends there. Otherwise, `acme.tools_x` would match a publisher's prefix
+/// `acme`, but not another publisher's longer prefix `acme.tools`.
 fn id_of(name: &str) -> String {
     mapped(name).to_ascii_lowercase().replace('_', ".")
 }
@@ -165,7 +166,7 @@ fn check_prefixes(
     ids(&documents.drivers, |driver| Some(driver.id.as_str())).for_each(|one| add("driver", one));
     ids(&documents.actions, |action| Some(action.id.as_str())).for_each(|one| add("action", one));
     ids(&documents.prompts, |prompt| Some(prompt.id.as_str())).for_each(|one| add("prompt", one));
-    // A host accepts an alias like an id.
+    // A host accepts an alias in place of an id, so the prefixes apply to aliases too.
     for entry in tools {
         let path = entry.path.as_deref().unwrap_or(TOOLS_JSON);
         for alias in &entry.tool.aliases {

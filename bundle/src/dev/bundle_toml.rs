@@ -1,4 +1,4 @@
-//! `bundle.toml`, the author's description of a bundle. `pack` makes the manifest from it, which
+//! `bundle.toml`, the author's description of a bundle. From it, `pack` makes the manifest, which
 //! the publisher signs.
 
 mod build_entry;
@@ -20,7 +20,7 @@ use crate::locate::about_file;
 /// The name of the file in a bundle's authoring directory.
 pub const FILE: &str = "bundle.toml";
 
-/// How large `bundle.toml` may be, in bytes: as large as the manifest made from it.
+/// How large `bundle.toml` may be, in bytes: the same limit as for the manifest made from it.
 pub const MAX_SIZE: usize = MAX_BUNDLE_TOML;
 
 /// A valid `bundle.toml`.

@@ -17,10 +17,11 @@ use toolward_support::fields::without_mark_bytes;
 use super::{Located, Unread, file_name, folder};
 use crate::libraries::{Libraries, Surroundings};
 
-/// How many names are candidates for a hint.
+/// How many names are candidates for the hint about an unresolved reference.
 const MAX_HINTED: usize = 256;
 
-/// How many unresolved references get a hint. A bundle may have hundreds of thousands of them.
+/// How many unresolved references get a hint. A bundle may have hundreds of thousands of unresolved
+/// references.
 const MAX_HINTS: usize = 64;
 
 /// The targets of a contract's references: schemas of the same bundle, and actions.
@@ -65,7 +66,8 @@ impl<'a> BundleScope<'a> {
     }
 
     /// Finds the action that a reference means, first in the contract's own bundle and then in
-    /// libraries. Also returns the publisher of the library if the action is in another bundle.
+    /// libraries (other bundles). Also returns the publisher of the library if the action is in
+    /// one.
     fn look_up(&self, reference: &Reference) -> Option<(&Arc<Action>, Option<&str>)> {
         let found = match reference {
             // A path always stays in the contract's bundle.

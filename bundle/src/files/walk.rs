@@ -11,7 +11,8 @@ use super::{BUILD_FOLDERS, DirectoryFiles, MAX_FILES, MAX_TOTAL_BYTES, limit_of}
 use crate::documents::role_of;
 use crate::error::{FilesError, MAX_DEPTH, SYMBOLIC_LINK};
 
-/// Reads a file within the limit for its name and the remaining limit for all files.
+/// Reads a file. Its size is bounded by the limit for its name (`own`), and by what all files
+/// together may still have (`left`).
 pub(super) fn read_in(
     dir: &Dir,
     name: &str,
@@ -184,8 +185,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Records the problem of one file or folder if unreadable ones are skipped. The limits for all
-    /// files apply in any case.
+    /// If unreadable files are skipped, records an error instead of returning it. An error about
+    /// the limits for all files is always returned.
     pub(super) fn tolerate(&mut self, read: Result<(), FilesError>) -> Result<(), FilesError> {
         match read {
             Err(error) if self.tolerant && !matches!(error, FilesError::TooMuch { .. }) => {

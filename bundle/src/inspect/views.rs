@@ -14,7 +14,7 @@ use toolward_signing::digest::Digest;
 use crate::component::Component;
 use crate::declared::DeclarationDifference;
 
-/// A contract in short.
+/// A summary of a contract.
 #[derive(Debug, Clone, Serialize)]
 pub struct ToolView {
     /// Its id.
@@ -42,13 +42,13 @@ pub struct ToolView {
     pub fires_events: Vec<String>,
     /// Its cost class: `trivial`, `metered` or `expensive`.
     pub cost_class: CostClass,
-    /// The budget that a version 1 tools.json gives it: `tokens`, `usd`. No call is counted against
-    /// it.
+    /// The budget that a version 1 tools.json gives the tool: `tokens`, `usd`. Calls are not
+    /// counted against the budget.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub budget: Map<String, Value>,
 }
 
-/// A property of a contract's input or output in short.
+/// A summary of a property of a contract's input or output.
 #[derive(Debug, Clone, Serialize)]
 pub struct InputView {
     /// Its name.
@@ -111,7 +111,7 @@ pub struct ActionView {
     /// Its description; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The changes that a contract that implements it must declare at least.
+    /// The changes that a contract must declare at least if it implements the action.
     pub mutates: Vec<String>,
     /// The weakest approval class that such a contract may claim.
     pub approval: String,
@@ -145,7 +145,7 @@ impl ActionView {
     }
 }
 
-/// A driver in short.
+/// A summary of a driver.
 #[derive(Debug, Clone, Serialize)]
 pub struct DriverView {
     /// Its id.
@@ -158,7 +158,7 @@ pub struct DriverView {
     pub implements: Vec<String>,
     /// The hosts that it declares.
     pub egress: Vec<String>,
-    /// The capabilities that it requires in addition to those of its contracts.
+    /// The capabilities that it requires in addition to its contracts' capabilities.
     pub requires: Vec<String>,
     /// The address of the description of its secrets (`auth.ref`), for people.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,7 +180,7 @@ pub struct DriverView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<CostView>,
     /// The fields that are specific to its kind, if no host runs the kind. The fields of an entry
-    /// are below the entry's contract.
+    /// of `implements` are below the key `implements CONTRACT`.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub fields: Map<String, Value>,
     /// Its component, if it can be read. [`Inspection::problems`](super::Inspection::problems)
@@ -221,7 +221,7 @@ impl fmt::Display for CostView {
     }
 }
 
-/// A component in short.
+/// A summary of a component.
 #[derive(Debug, Clone, Serialize)]
 pub struct ComponentView {
     /// Its file.

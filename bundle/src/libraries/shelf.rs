@@ -14,7 +14,7 @@ use crate::content::Content;
 use crate::documents::{file_name, folder, role_of};
 use crate::error::ContentError;
 
-/// How many actions are candidates for a hint.
+/// How many actions are candidates for the hint about an unresolved reference.
 const MAX_NAMES: usize = 256;
 
 /// The actions of verified bundles, with the trust store that verified them.
@@ -28,7 +28,7 @@ const MAX_NAMES: usize = 256;
 #[derive(Debug, Default)]
 pub struct Shelf {
     entries: Vec<ActionEntry>,
-    /// The indices of the entries that count for their ids.
+    /// By id, the indices of the entries with `decides`.
     by_id: BTreeMap<String, Vec<usize>>,
     by_folder: BTreeMap<String, Vec<usize>>,
 }
@@ -45,8 +45,8 @@ struct ActionEntry {
     decides: bool,
 }
 
-/// The readable actions of a bundle that its publisher may publish. For all others, reading the
-/// bundle gives an error.
+/// The readable actions of a bundle that its publisher may publish. The other actions are left out
+/// here, since they are errors when the bundle is read.
 fn actions(bundle: &Bundle) -> Vec<ActionEntry> {
     let documents = bundle.files.iter();
     let documents = documents.filter(|(path, _)| role_of(path.as_str()) == FileRole::Action);
@@ -163,13 +163,13 @@ impl Reading {
         }
     }
 
-    /// Whether it takes actions from libraries.
+    /// Whether the bundle must be read again, since it takes actions from libraries.
     pub fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Finishes bundles that may take actions from each other, in their order. Actions don't depend
-    /// on actions, so bundles may refer to each other in a circle.
+    /// Finishes bundles that may take actions from each other. The results have the order of the
+    /// bundles. Actions don't depend on actions, so bundles may refer to each other in a circle.
     pub fn finish(readings: Vec<Self>, trust: &TrustStore) -> Vec<Result<Content, ContentError>> {
         let (volumes, read): (Vec<_>, Vec<_>) = readings
             .into_iter()

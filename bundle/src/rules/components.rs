@@ -1,5 +1,5 @@
 //! Checks the component of a driver: it exists, exports known worlds, imports only declared
-//! interfaces, and has each function that an entry outside the driver world names.
+//! interfaces, and exports each function that an entry of `implements` calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::files::Files;
 use crate::locate::key_position;
 use crate::text::list;
 
-/// Checks the component of one driver. Returns `None` for a driver of another kind; the error is
-/// the first problem.
+/// Checks the component of one driver. Returns `None` for a driver of another kind than
+/// `component`. The error is the first problem.
 pub(crate) fn component(
     driver: &Located<Driver>,
     documents: &Documents,
@@ -38,8 +38,8 @@ pub(crate) fn component(
     Ok(component)
 }
 
-/// Reads the component of one driver, if it has one. If a `manifest` is given, the files must match
-/// it, and the digest is taken from it.
+/// Reads the component of one driver, if it has one. If a `manifest` is given, the digest is taken
+/// from it, so the caller must have checked that the files match.
 pub(crate) fn readable(
     driver: &Located<Driver>,
     files: &Files,
@@ -49,7 +49,7 @@ pub(crate) fn readable(
         return Ok(None);
     }
     let report = DriverReport { driver, files };
-    // A driver of this kind always has the field.
+    // A driver of this kind always has the field, so the default is never used.
     let name = driver.value.component.as_deref().unwrap_or("driver.wasm");
     let path = beside(&driver.path, name);
     let Some(bytes) = files.get(&path) else {
@@ -79,7 +79,8 @@ pub(crate) fn readable(
 }
 
 /// Checks that a host accepts the component of a driver: its worlds, its imports and their
-/// declarations. Returns the functions that are called in the world `wit`.
+/// declarations. Returns the functions that a host calls with their own types (the world `wit`), by
+/// name.
 pub(crate) fn usable(
     component: &Component,
     driver: &Located<Driver>,
@@ -213,7 +214,8 @@ impl DriverReport<'_> {
     }
 }
 
-/// The functions of a component that are called in the world `wit`, by name.
+/// The functions of a component that a host calls with their own types (the world `wit`), by name.
+/// Also checks the functions of foreign worlds.
 fn called_functions(
     component: &Component,
     report: &DriverReport<'_>,

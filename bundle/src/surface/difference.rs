@@ -1,4 +1,4 @@
-//! The changed fields of two surfaces, as values and as lines for people.
+//! The fields that differ between two surfaces, as values and as lines for people.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::text::visible_line;
 const MAX_TEXT_CHARS: usize = 2000;
 /// How many changes a person is shown; the JSON form has all.
 const MAX_LINES: usize = 200;
-/// How deep objects are compared field by field; below, they are compared as a whole.
+/// How deep objects are compared field by field. Deeper objects are compared as a whole.
 const MAX_DEPTH: usize = 32;
 
 /// The difference between two surfaces, in the order of kind, id and field.
@@ -32,8 +32,8 @@ pub struct SurfaceChange {
     /// The owner of the field: the tool's id and major version, the driver's id, the path of a
     /// file; empty for the bundle.
     pub id: String,
-    /// The keys from the outside in, such as `inputs`, `properties`, `name`; empty if all of it is
-    /// new or gone.
+    /// The keys from the outside in, such as `inputs`, `properties`, `name`; empty if the whole
+    /// owner is new or gone.
     pub field: Vec<String>,
     /// The earlier value, if any.
     pub from: Option<Value>,
@@ -85,7 +85,7 @@ impl fmt::Display for SurfaceChange {
     }
 }
 
-/// The parts of a surface with ids, and the name of one entry.
+/// The parts of a surface whose entries have ids, each with the name for one entry.
 const PARTS: &[(&str, &str)] = &[
     ("tools", "tool"),
     ("drivers", "driver"),

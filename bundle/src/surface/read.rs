@@ -112,7 +112,7 @@ fn driver(driver: &Driver, version: Version) -> Value {
         "name": driver.name,
         "description": driver.description,
         "kind": driver.kind.as_str(),
-        // In order: the first that serves a version is used.
+        // In order, since the first entry that serves a version is used.
         "implements": driver.implements.iter().map(key).collect::<Vec<_>>(),
         "entries": entries,
         "egress": names(&driver.egress, version),
@@ -173,8 +173,8 @@ fn costs(driver: &Driver) -> Option<Value> {
     has_costs.then(|| json!({ "driver": own, "entries": entries }))
 }
 
-/// An action by its id. A file that doesn't parse is recorded by its digest; a verified bundle has
-/// no such file.
+/// An action by its id. A file that doesn't parse is recorded by its path and digest; a verified
+/// bundle has no such file.
 fn action(path: &str, bytes: &[u8], version: Version) -> (String, Value) {
     let text = String::from_utf8_lossy(bytes);
     match Action::parse(path, &text).value {
@@ -206,7 +206,7 @@ fn names(capabilities: &CapabilitySet, version: Version) -> Vec<String> {
     capabilities.iter().map(name).collect()
 }
 
-/// The fields of [`Version::V1`].
+/// The fields of a driver in [`Version::V1`].
 fn driver_v1(driver: &Driver, version: Version) -> Value {
     let implements = driver.implements.iter();
     let implements = implements.map(|entry| entry.named().to_owned());

@@ -30,8 +30,7 @@ use crate::error::{Denied, Error, NetworkError, NetworkKind, Rule, Stage};
 /// The most addresses that are tried; all addresses are checked.
 const MAX_TRIED_ADDRESSES: usize = 8;
 
-/// How long one attempt has before the next address is tried as well (RFC
-/// 8305 section 5).
+/// How long one attempt has before the next address is tried as well (RFC 8305 section 5).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// The most bytes of a response's head, and of the buffer for reading bodies. A server that sends a
@@ -41,7 +40,7 @@ pub(crate) const MAX_HEAD: usize = 64 << 10;
 /// How long a lookup may run, even after its request was dropped.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The route's and the host's permits for one connection.
+/// The permits of the route and of the transport for one connection.
 type Permits = (FairPermit, FairPermit);
 
 /// Opens a connection to `host`, whose addresses one of `rules` must allow.
@@ -65,7 +64,7 @@ pub(crate) async fn open(
     if !origin.https {
         return speak(stream, address, permits).await;
     }
-    // The TLS future is large, and boxed so that plain connections need no room for it.
+    // The TLS future is large. It is boxed, so that plain connections need no room for it.
     Box::pin(async move {
         let connector = clock
             .within(end, Stage::Tls, pin!(connector(&egress.route.transport)))
@@ -153,8 +152,8 @@ async fn addresses(
     if found.is_empty() {
         return Err(NetworkError::new(NetworkKind::Dns, "the name has no address").into());
     }
-    // One rule must allow every address: a name with a public and a private address may be changing
-    // from one to the other.
+    // One rule must allow all addresses. A name with both a public and a private address may be
+    // changing from the public to the private one.
     let mut refused = None;
     for rule in rules {
         let checked: Result<Vec<IpAddr>, Denied> = found
@@ -178,8 +177,8 @@ async fn addresses(
     Err(refused.into())
 }
 
-/// Connects to the first address that answers. Addresses are tried in order, each with a head
-/// start.
+/// Connects to the first address that answers. Addresses are tried in order, each with a head start
+/// over the next.
 async fn dial(addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), NetworkError> {
     let mut failure = None;
     let mut attempts = JoinSet::new();
@@ -193,7 +192,7 @@ async fn dial(addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), Ne
         }
         let more = left.peek().is_some();
         tokio::select! {
-            // At least one attempt exists.
+            // At least one attempt is running, so `join_next` returns one.
             Some(attempt) = attempts.join_next() => match attempt {
                 Ok((Ok(stream), address)) => return Ok((stream, address)),
                 Ok((Err(error), _)) => failure = Some(NetworkError::new(NetworkKind::Connect, error)),
@@ -277,7 +276,7 @@ pub(crate) fn load(settings: &TransportSettings) -> LoadedRoots {
     if settings.system_roots {
         let system = rustls_native_certs::load_native_certs();
         problems.extend(system.errors.iter().map(ToString::to_string));
-        // Roots that can't be parsed, such as very old ones, are skipped.
+        // Roots that can't be parsed, such as very old certificates, are skipped.
         store.add_parsable_certificates(system.certs);
     }
     for pem in &settings.ca_pem {

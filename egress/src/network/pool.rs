@@ -112,7 +112,8 @@ impl ConnectionPool {
             return;
         };
         let mut idle = lock(&self.idle);
-        // Checked under the lock: a request that starts to wait clears the pool afterwards.
+        // Checked under the lock, so that a request that starts to wait after the check clears the
+        // pool after the connection was added.
         if self.waiting.iter().any(WaitCount::any) {
             return;
         }
@@ -158,13 +159,13 @@ pub(crate) struct Lease {
     pub(crate) connection: PooledConnection,
     pub(crate) pool: Arc<ConnectionPool>,
     pub(crate) origin: Origin,
-    /// Whether other requests of this route may use it afterwards.
+    /// Whether other requests of this route may use the connection afterwards.
     pub(crate) reusable: bool,
 }
 
 impl Lease {
-    /// Returns the connection to the pool at a response's end. After a request whose
-    /// body was not fully `sent` it cannot be reused.
+    /// Returns the connection to the pool at a response's end. If the request's body was not fully
+    /// `sent`, the connection is closed, since it can't be reused.
     pub(crate) fn give_back(self, sent: bool) {
         if sent && self.reusable && !self.connection.sender.is_closed() {
             self.pool.put(self.origin, self.connection);

@@ -39,7 +39,7 @@ pub(crate) type Outgoing = Box<RequestBody>;
 
 /// A body that is sent.
 pub(crate) struct RequestBody {
-    /// `None` after its end.
+    /// The guest's body; `None` after its end.
     guest: Option<GuestBody>,
     call: Arc<CallState>,
     pub(super) fate: Arc<Fate>,

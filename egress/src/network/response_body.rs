@@ -1,5 +1,6 @@
-//! A response's body on its way to the guest: counted, bounded in time, scrubbed. Its connection
-//! returns to the pool at its end, or is closed if the body is dropped earlier.
+//! A response's body on its way to the guest: counted, bounded in time, scrubbed. At the end of the
+//! body, its connection returns to the pool. If the body is dropped earlier, the connection is
+//! closed.
 
 use std::fmt;
 use std::pin::Pin;
@@ -23,7 +24,7 @@ use crate::secret::scrub::{Patterns, Scrubber};
 
 /// The body of a response.
 pub struct ResponseBody {
-    /// `None` after its end.
+    /// `None` after the body's end.
     open: Option<Box<Open>>,
 }
 
@@ -79,8 +80,8 @@ impl ResponseBody {
         body
     }
 
-    /// Gives the connection back if nothing more can be read from it, since a guest may never read
-    /// again.
+    /// Returns the connection to the pool once no more data can follow, since a guest may never
+    /// read again.
     fn close_if_over(&mut self) {
         let over = |open: &Open| open.incoming.is_end_stream() && !open.redactor.is_on();
         if self.open.as_deref().is_some_and(over) {
@@ -140,8 +141,8 @@ impl Open {
 
     /// Reads the next frame of the server within its time limit.
     fn poll_server(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, Error>> {
-        // Checked before each frame, so that it also ends the response of a server that sends one
-        // byte after another.
+        // Checked before each frame, so that the request's time limit also ends the response of a
+        // server that sends one byte after another.
         if self.clock.is_over() {
             return Poll::Ready(Err(self.clock.timeout(Stage::BetweenBytes).into()));
         }
@@ -209,7 +210,7 @@ impl Body for ResponseBody {
         let frame = ready!(open.poll(cx));
         match &frame {
             Some(Ok(_)) => body.close_if_over(),
-            // If the body is dropped before its end, the connection is closed.
+            // After an error the connection is closed, since it can't be reused.
             Some(Err(_)) => body.open = None,
             None => body.close(),
         }
@@ -234,7 +235,7 @@ pub(crate) struct ResponseRedactor {
     scrubber: Option<Scrubber>,
     /// How many values the call had loaded when the patterns were made.
     count: usize,
-    /// The reason why a value in the body could not be found, if there is one.
+    /// The header that shows that a value in the body could not be found, if the response has one.
     obscure: Option<&'static str>,
 }
 
@@ -255,8 +256,8 @@ impl ResponseRedactor {
         Ok(redactor)
     }
 
-    /// Checks whether the origin may know another value, which another request may have sent while
-    /// this response arrives.
+    /// Also searches for values that other requests may have sent to the origin while this response
+    /// arrives.
     ///
     /// # Errors
     /// The errors of [`ResponseRedactor::of`].
@@ -274,7 +275,7 @@ impl ResponseRedactor {
             return Err(Denied::new(Rule::SecretResponse, header));
         }
         match &mut self.scrubber {
-            // The new value belongs to another origin.
+            // The new value belongs to another origin, so the patterns are the same.
             Some(scrubber) if Arc::ptr_eq(scrubber.patterns(), &patterns) => {}
             Some(scrubber) => scrubber.look_for(patterns),
             None => self.scrubber = Some(Scrubber::new(patterns)),

@@ -225,7 +225,7 @@ fn finish_head(
     Ok(())
 }
 
-/// The destination of a request. Connections and secrets are kept by its origin.
+/// The destination of a request. Connections and secrets are tied to its origin.
 struct Destination {
     host: Host,
     origin: Origin,

@@ -1,5 +1,5 @@
-//! One automaton for all patterns of a set (Aho and Corasick, 1975), and a table
-//! that skips text in which no pattern starts (Wu and Manber, 1994).
+//! One automaton for all patterns of a set (Aho and Corasick, 1975), and a table that skips text in
+//! which no pattern starts (Wu and Manber, 1994).
 //!
 //! It does not use a library for two reasons. A library's tables are not wiped when they are
 //! dropped, although a secret can be read from them. And a stream may be passed on up to the start
@@ -25,10 +25,10 @@ pub(crate) struct Automaton {
     nodes: Zeroizing<Vec<Node>>,
     /// The root's children.
     starts: Zeroizing<Vec<u32>>,
-    /// For each pair of bytes, the least distance from the pair to the end of a pattern's first
-    /// `shortest` bytes.
+    /// For each pair of bytes, the least distance from the pair to the end of the first `shortest`
+    /// bytes of any pattern.
     skips: Zeroizing<Vec<u8>>,
-    /// The bytes of the shortest pattern, as far as the table of skips uses them.
+    /// The length of the shortest pattern, limited to 255, since a skip is one byte.
     shortest: usize,
     /// A bit for each pair of bytes: whether a pattern may start with it. Most bytes start one of
     /// the many forms of a value, but few pairs do.
@@ -43,7 +43,7 @@ struct Node {
     failure: u32,
     /// The number of bytes from the root.
     depth: u32,
-    /// The bytes of the longest pattern that ends here; 0 if none does.
+    /// The length of the longest pattern that ends here; 0 if none does.
     longest: u32,
     label: u8,
     has_child: bool,
@@ -148,10 +148,10 @@ impl Automaton {
         }
     }
 
-    /// Returns `suffix`. Returns the failure link of `suffix` instead if `state` has a child for
-    /// each byte that `suffix` has a child for: after a failure at `state`, `suffix` would fail,
-    /// too. Without this, a pattern such as `aaaaaaaa` takes a step for each of its bytes whenever
-    /// the text differs from it.
+    /// Returns `suffix`, or the failure link of `suffix` if `state` has a child for each byte that
+    /// `suffix` has a child for. In this case, a byte that fails at `state` would also fail at
+    /// `suffix`. Without this, a pattern such as `aaaaaaaa` takes a step for each of its bytes
+    /// whenever the text differs from it.
     fn failure(&self, state: u32, suffix: u32) -> u32 {
         let missing = |child| self.child(state, self.node(child).label).is_none();
         if self
@@ -207,7 +207,7 @@ impl Automaton {
         start.is_some_and(|start| *start != ROOT)
     }
 
-    /// Whether a pattern may start with these bytes, or consist of the first of them.
+    /// Whether a pattern may start with these bytes, or consist of the first byte only.
     #[inline]
     pub(crate) fn begins_with(&self, first: u8, second: u8) -> bool {
         let (word, bit) = place(first, second);
@@ -229,7 +229,7 @@ impl Automaton {
         }
     }
 
-    /// The bytes of the longest pattern that ends in this state; 0 if none does.
+    /// The length of the longest pattern that ends in this state; 0 if none does.
     pub(crate) fn longest(&self, state: u32) -> u32 {
         self.node(state).longest
     }

@@ -21,7 +21,7 @@ pub(crate) fn of(value: &[u8]) -> Vec<Form> {
     let mut forms = Vec::new();
     let mut plain = vec![Zeroizing::new(value.to_vec())];
     if value.contains(&b' ') {
-        // The form in which fields of HTML forms are sent.
+        // Browsers send the fields of a web form in this way.
         plain.push(replaced(value, |byte, out| {
             out.push(if byte == b' ' { b'+' } else { byte });
         }));
@@ -53,7 +53,7 @@ pub(crate) fn of(value: &[u8]) -> Vec<Form> {
         forms.extend(base64(&text));
     }
     for alphabet in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
-        // The forms at the end of a text, including the last characters.
+        // The base64 of a value at the end of a text, including the last characters.
         for before in 0..3 {
             let (encoded, start, _) = encoded(value, before, &alphabet);
             forms.push(part(&encoded, start, encoded.len()));
@@ -67,8 +67,9 @@ pub(crate) fn of(value: &[u8]) -> Vec<Form> {
 pub(crate) fn max_bytes(value: &[u8]) -> u64 {
     let length = |text: &[u8]| u64::try_from(text.len()).unwrap_or(u64::MAX);
     let own = length(value);
-    // First the plain form and two hexadecimal forms, twice because of spaces; then two cases and
-    // two kinds of doubled marks; then base64 in six ways, in the middle of a text and at its end.
+    // The bytes for each byte of the value: 1 for the plain form and 2 for each hexadecimal form,
+    // all twice because of spaces; 1 for each case, 2 for each kind of doubled marks; and base64 in
+    // the middle of a text and at its end.
     let fixed: u64 = 2 * (1 + 2 + 2) + (1 + 1 + 2 + 2) + 2 * BASE64;
     let nested = if value.len() <= MAX_NESTED_BYTES {
         BASE64.saturating_mul(BASE64)
@@ -82,7 +83,7 @@ pub(crate) fn max_bytes(value: &[u8]) -> u64 {
         .saturating_add(escaped)
 }
 
-/// The bytes of base64 for each byte, over all six ways.
+/// The bytes of base64 for each byte: the sum for three offsets in two alphabets.
 const BASE64: u64 = 8;
 
 /// The base64 of `text` inside a longer text, in both alphabets and for each offset. The characters
@@ -95,7 +96,7 @@ fn base64(text: &[u8]) -> Vec<Form> {
             runs.push(part(&encoded, start, end));
         }
     }
-    // The alphabets mostly agree.
+    // Both alphabets mostly give the same run.
     runs.dedup();
     runs
 }
@@ -116,7 +117,7 @@ fn part(text: &[u8], start: usize, end: usize) -> Form {
     Zeroizing::new(text.get(start..end).unwrap_or_default().to_vec())
 }
 
-/// The value with the escapes of some kinds of documents, if they change the text.
+/// The value with the escapes of JSON, URLs and HTML, if these change it.
 fn escaped(value: &[u8]) -> Vec<Form> {
     let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let json = |special: &'static [u8]| {

@@ -32,7 +32,7 @@ pub(crate) enum Spot {
 }
 
 impl Injection {
-    /// The header that it sets.
+    /// The header that this injection sets.
     pub(crate) fn header(&self) -> Option<&HeaderName> {
         match &self.spot {
             Spot::Header { name, .. } => Some(name),
@@ -105,7 +105,7 @@ fn in_query(
 }
 
 /// The names of the parameters in the ways that servers may read them. Some servers also separate
-/// by `;`.
+/// parameters by `;`.
 fn names(query: &str) -> impl Iterator<Item = Vec<u8>> {
     query.split(['&', ';']).map(|pair| {
         let name = pair.split_once('=').map_or(pair, |(name, _)| name);

@@ -23,8 +23,8 @@ pub(crate) struct Placeholders {
 }
 
 impl Placeholders {
-    /// The placeholder of a secret, which is made when it is first asked for. `None` if the system
-    /// has no randomness.
+    /// The placeholder of a secret. The first call for a secret makes it. `None` if the system has
+    /// no randomness.
     pub(crate) fn issue(&self, slug: &str) -> Option<String> {
         let mut issued = lock(&self.issued);
         if let Some(known) = issued.iter().find(|(known, _)| known == slug) {

@@ -1,8 +1,8 @@
 //! Finds how a text can be read at one place: each byte as itself, and each escape of
 //! percent-encoding, JSON and HTML as the character that it stands for.
 //!
-//! No reading is preferred: text that looks like an escape may be an escape, or literal text next
-//! to a value. All readings are returned, and the search follows each.
+//! No reading is preferred: text that looks like an escape may be an escape, or literal text in or
+//! next to a secret's value. All readings are returned, and the search follows each.
 
 use super::automaton::Automaton;
 use super::entities::{self, ENTITIES};
@@ -30,7 +30,7 @@ fn digit(byte: u8, radix: u32) -> Option<u32> {
 /// A byte that the text may stand for at a place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct EscapeReading {
-    /// Where the text continues.
+    /// Where the text continues after this byte, counted from the place.
     pub(crate) next: u16,
     pub(crate) byte: u8,
 }
@@ -80,9 +80,9 @@ impl Readings {
         }
     }
 
-    /// Whether one of the bytes may satisfy `such`. The result may be true because of leftover
-    /// readings of an earlier place. Nearly all places have few readings, and a branch for each
-    /// reading is slower than checking more entries than are in use.
+    /// Whether one of the bytes may satisfy `such`. Always checks the first four entries, even if
+    /// fewer are in use, since this is faster than a branch for each. So the result may also be
+    /// true because of an unused entry.
     pub(crate) fn may_be(&self, such: impl Fn(u8) -> bool) -> bool {
         let [first, second, third, fourth, rest @ ..] = &self.list;
         let few = such(first.byte) | such(second.byte) | such(third.byte) | such(fourth.byte);
@@ -102,7 +102,8 @@ struct Reader<'a> {
     levels: u8,
     /// Whether the escape may continue after the text.
     undecided: bool,
-    /// Whether an unread escape may start within it.
+    /// Whether a character of this place may start an escape that was not undone, because no levels
+    /// were left.
     nests: bool,
     out: Readings,
 }
@@ -164,7 +165,7 @@ impl<'a> Reader<'a> {
         readings.map(move |reading| (at + usize::from(reading.next), reading.byte))
     }
 
-    /// Adds a reading. Characters beyond ASCII are left out, since no value contains them.
+    /// Adds a reading. Characters beyond ASCII are left out, since no secret's value contains them.
     fn add(&mut self, next: usize, value: u32) {
         let byte = u8::try_from(value).ok().filter(u8::is_ascii);
         if let (Some(byte), Ok(next)) = (byte, u16::try_from(next - self.start)) {
@@ -252,7 +253,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the rest of a name, whose first `known` letters lead to `range`.
+    /// Reads the rest of a name. The entities in `range` have its first `known` letters.
     fn name(&mut self, at: usize, known: usize, range: std::ops::Range<usize>) {
         let names = ENTITIES.get(range.clone()).unwrap_or_default();
         let Some(first) = names.first() else {
@@ -276,8 +277,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How many positions have cached readings. A place is read first as the continuation of a
-/// preceding escape, and then on its own.
+/// How many positions have cached readings. Cached, since an escape may be read twice: first as the
+/// continuation of the preceding character, and then by itself.
 const CACHED_POSITIONS: usize = 4;
 
 /// The number of bytes that are searched one by one before a block search starts.
@@ -287,14 +288,14 @@ const NEAR_BYTES: usize = 8;
 pub(super) struct Positions<'t> {
     text: &'t [u8],
     more: bool,
-    /// Where the next escape may start, as far as a search has found it.
+    /// Where the next escape may start. Searched for again once it has been passed.
     escape: usize,
     kept: [Kept; CACHED_POSITIONS],
 }
 
 #[derive(Clone, Copy, Default)]
 struct Kept {
-    /// The place after the place of these readings; 0 if unused.
+    /// The place of these readings plus one; 0 if unused.
     after: usize,
     decided: bool,
     readings: Readings,
@@ -339,8 +340,7 @@ impl<'t> Positions<'t> {
         }
     }
 
-    /// The first place from `at` on where a pattern may start, or whose readings are
-    /// not decided.
+    /// The first place from `at` on where a pattern may start, or whose readings are not decided.
     pub(super) fn next_start(&mut self, automaton: &Automaton, at: usize) -> usize {
         let mut at = at;
         // The start of the current run of bytes without escapes.
@@ -390,7 +390,7 @@ impl<'t> Positions<'t> {
 
 fn next_escape(text: &[u8], from: usize) -> usize {
     let rest = text.get(from..).unwrap_or_default();
-    // Escapes often follow each other.
+    // Escapes often follow each other closely, so the nearest bytes are checked first.
     let mut near = rest.iter().take(NEAR_BYTES);
     if let Some(near) = near.position(|byte| may_escape(*byte)) {
         return from + near;

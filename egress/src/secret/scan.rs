@@ -1,5 +1,5 @@
-//! Searches for patterns in a text that can be read in several ways, independent of
-//! chunk boundaries.
+//! Searches for patterns in a text that can be read in several ways, independent of chunk
+//! boundaries.
 //!
 //! Each position has the automaton states to which some reading of the preceding bytes leads. Most
 //! positions have no states, so whole words are skipped there.
@@ -116,7 +116,7 @@ impl PatternScan {
         self.trails.trim(automaton, &self.ahead);
     }
 
-    /// Continues from the states at `here`, including a match that starts here.
+    /// Continues from the states at `here`. This includes matches that start here.
     fn step(&mut self, automaton: &Automaton, readings: &[EscapeReading], here: usize, case: Case) {
         if let [only] = self.ahead.as_slice() {
             let only = [*only];
@@ -241,8 +241,8 @@ impl Trails {
         number
     }
 
-    /// The number of the next escape. It overflows only after gigabytes of text in
-    /// which every position may be inside a value.
+    /// The number of the next escape. It overflows only after gigabytes of text in which every
+    /// position may be inside a value.
     fn end(&self) -> u32 {
         let count = u32::try_from(self.escapes.len()).unwrap_or(NONE);
         self.first.saturating_add(count)
@@ -262,7 +262,7 @@ impl Trails {
         let (mut at, mut depth, mut trail) = (state.at, depth, state.trail);
         let mut needed = NONE;
         while depth > 0 {
-            // No escape was read since the last one, so each byte is one character.
+            // No further escape precedes, so each of the remaining characters is one byte.
             let Some(escape) = self.get(trail) else {
                 break;
             };

@@ -73,14 +73,14 @@ struct Matches {
 }
 
 impl Matches {
-    /// Adds a match, which does not end before the last one.
+    /// Adds a match, which does not end before the last match.
     fn add(&mut self, place: Range<usize>) {
         let mut place = place;
         while let Some(last) = self.found.pop_if(|last| last.end > place.start) {
             place.start = place.start.min(last.start);
         }
         if place.start < self.passed {
-            // The replacement of an overlapping match covers this match.
+            // The replacement of an overlapping match was passed on already, and covers this match.
             self.passed = self.passed.max(place.end);
         } else {
             self.found.push(place);
@@ -157,7 +157,7 @@ impl Scrubber {
         }
     }
 
-    /// Switches to `patterns`, a superset of the current patterns.
+    /// Switches to `patterns`, a superset of the current patterns. The held text is searched again.
     pub(crate) fn look_for(&mut self, patterns: Arc<Patterns>) {
         self.patterns = patterns;
         self.scan = PatternScan::from(self.base);

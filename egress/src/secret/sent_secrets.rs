@@ -97,7 +97,7 @@ impl SentSecrets {
         lock(&self.known).memory
     }
 
-    /// The number of loaded values, counted separately for each origin. It only grows.
+    /// The number of loaded values; a value counts once for each origin. The number only grows.
     pub(crate) fn count(&self) -> usize {
         lock(&self.known).secrets.len()
     }
@@ -109,8 +109,8 @@ impl SentSecrets {
         here.next().map(|(_, secret)| secret.slug.clone())
     }
 
-    /// The patterns to scrub from a response of `origin`; `None` if it knows no value. They are
-    /// reused until `origin` may know more.
+    /// The patterns to scrub from a response of `origin`; `None` if the origin knows no value. They
+    /// are reused until `origin` may know more.
     pub(crate) fn patterns(&self, origin: &Origin) -> Option<Arc<Patterns>> {
         let mut all = lock(&self.known);
         if let Some((_, patterns)) = all.patterns.iter().find(|(own, _)| own == origin) {

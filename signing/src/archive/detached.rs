@@ -1,5 +1,5 @@
-//! An archive in two pieces: its envelope, and the rest as another archive. Registries store them
-//! separately, so a further signature changes only the envelope.
+//! An archive in two pieces: its envelope, and the rest as another archive. Registries store the
+//! two pieces separately, so a further signature changes only the envelope.
 
 use std::io::{BufRead, Read, Write};
 
@@ -35,7 +35,7 @@ pub enum Effort {
 }
 
 /// Everything but the envelope, as an archive that starts with `manifest.toml`. The same contents
-/// give the same bytes for any signers.
+/// give the same bytes, no matter who signed.
 ///
 /// # Errors
 /// The errors of [`to_bytes`](super::to_bytes).
@@ -48,8 +48,9 @@ pub fn content_bytes(contents: &Contents<'_>) -> Result<Vec<u8>, Refusal> {
 /// a little more than [`envelope::MAX_BYTES`] is decompressed.
 ///
 /// # Errors
-/// [`ErrorKind::ArchiveOrder`] if the first entry is not the envelope; [`ErrorKind::ArchiveFormat`],
-/// [`ErrorKind::ArchiveHeader`], [`ErrorKind::FileType`]; [`ErrorKind::TooLarge`].
+/// [`ErrorKind::ArchiveOrder`] if the first entry is not the envelope;
+/// [`ErrorKind::ArchiveFormat`], [`ErrorKind::ArchiveHeader`], [`ErrorKind::FileType`];
+/// [`ErrorKind::TooLarge`].
 pub fn first_envelope(beginning: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
     let read = with_decoder(beginning, |mut decoder| read_envelope(&mut decoder));
     match read.map_err(decoding)? {
@@ -63,9 +64,10 @@ pub fn first_envelope(beginning: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
 /// bytes. The result must be verified like any archive.
 ///
 /// # Errors
-/// [`ErrorKind::ArchiveFormat`], [`ErrorKind::ArchiveTruncated`], [`ErrorKind::ArchiveTrailingData`];
-/// [`ErrorKind::ArchiveRatio`] or [`ErrorKind::TooLarge`] for a decompression bomb,
-/// [`ErrorKind::TooLarge`] also for the envelope; [`ErrorKind::Io`] if reading or writing fails.
+/// [`ErrorKind::ArchiveFormat`], [`ErrorKind::ArchiveTruncated`],
+/// [`ErrorKind::ArchiveTrailingData`]; [`ErrorKind::ArchiveRatio`] or [`ErrorKind::TooLarge`] for a
+/// decompression bomb, [`ErrorKind::TooLarge`] also for the envelope; [`ErrorKind::Io`] if reading
+/// or writing fails.
 pub fn attach<W: Write>(
     envelope: &[u8],
     content: impl BufRead,
@@ -127,7 +129,8 @@ impl<R: BufRead> Frame<'_, R> {
             .single_frame();
         decoder.window_log_max(WINDOW_LOG).map_err(decoding)?;
         Ok(Self {
-            // The decoder enforces the size of a frame, too; this limit does not depend on it.
+            // The decoder enforces the size of a frame, too, but this limit does not depend on the
+            // decoder.
             decoder: decoder.take(size),
             size,
         })

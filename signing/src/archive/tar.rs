@@ -1,5 +1,5 @@
-//! ustar headers and entries. A path and a size have exactly one valid header, so a reader compares
-//! every header with it: no field can differ from the manifest.
+//! ustar headers and entries. For a path and a size, there is exactly one valid header. A reader
+//! compares every header with the valid header, so no field can differ from the manifest.
 
 use std::io::Read;
 
@@ -44,8 +44,8 @@ const FIELDS: [(&str, (usize, usize)); 13] = [
     ("checksum", CHECKSUM),
 ];
 
-/// The one header for a regular file. `path` must be a bundle path or the name of a document, and
-/// `size` below 8 GiB: the caller's types and limits ensure that.
+/// The only valid header for a regular file. `path` must be a bundle path or the name of a
+/// document, and `size` below 8 GiB. The callers' types and limits ensure this.
 pub(crate) fn canonical(path: &str, size: u64) -> TarBlock {
     let mut header = ZEROS;
     let (prefix, name) = split(path);
@@ -98,8 +98,8 @@ impl<'a> EntryHeader<'a> {
     /// Reads path and kind.
     ///
     /// # Errors
-    /// [`ErrorKind::ArchiveHeader`] if this is not a ustar header, [`ErrorKind::FileType`] for all but regular files:
-    /// links, devices, pipes, folders, and the extended headers of PAX and GNU.
+    /// [`ErrorKind::ArchiveHeader`] if this is not a ustar header, [`ErrorKind::FileType`] for all
+    /// but regular files: links, devices, pipes, folders, and the extended headers of PAX and GNU.
     pub(crate) fn read(header: &'a TarBlock) -> Result<Self, Refusal> {
         if field(header, MAGIC) != b"ustar\x0000" {
             return Err(Refusal::new(ErrorKind::ArchiveHeader)
@@ -158,8 +158,8 @@ impl<'a> EntryHeader<'a> {
     /// Compares the header with the only valid header of this file.
     ///
     /// # Errors
-    /// [`ErrorKind::SizeMismatch`] if the size differs, otherwise [`ErrorKind::ArchiveHeader`] with the
-    /// first field that differs.
+    /// [`ErrorKind::SizeMismatch`] if the size differs, otherwise [`ErrorKind::ArchiveHeader`] with
+    /// the first field that differs.
     pub(crate) fn must_be(&self, path: &str, size: u64) -> Result<(), Refusal> {
         let claimed = self.size()?;
         if claimed != size {

@@ -17,7 +17,7 @@ use super::{MAX_PEM_BYTES, PublicKey};
 use crate::error::{ErrorKind, Refusal};
 
 /// scrypt's cost for encrypted keys: N = 2^14, r = 8, p = 5. OpenSSL's memory limit refuses
-/// N = 2^15; `p = 5` makes up for the lower N in time.
+/// `N = 2^15`. With `p = 5`, an attempt takes as long as with a higher N.
 const SCRYPT_LOG_N: u8 = 14;
 const SCRYPT_R: u32 = 8;
 const SCRYPT_P: u32 = 5;
@@ -58,8 +58,8 @@ impl SigningKey {
         Ok(Self(ed25519_dalek::SigningKey::from_bytes(&seed)))
     }
 
-    /// A key from its 32 secret bytes (RFC 8032's private key), for tests and for keys kept
-    /// elsewhere.
+    /// A key from its 32 secret bytes (RFC 8032's private key), for tests and for keys that are
+    /// stored elsewhere.
     #[must_use]
     pub fn from_bytes(seed: &[u8; 32]) -> Self {
         Self(ed25519_dalek::SigningKey::from_bytes(seed))
@@ -72,8 +72,8 @@ impl SigningKey {
     /// [`ErrorKind::PassphraseNeeded`] for an encrypted file without a passphrase;
     /// [`ErrorKind::PassphraseWrong`] for a wrong passphrase; [`ErrorKind::KeyInvalid`] for a file
     /// that is not an Ed25519 key, or whose public half belongs to another key, since signing with
-    /// it would reveal the private half. If the file is encrypted, such a key gives
-    /// [`ErrorKind::PassphraseWrong`].
+    /// it would reveal the private half. If the file is encrypted, these two errors are
+    /// [`ErrorKind::PassphraseWrong`], too.
     pub fn from_pem(pem: &str, passphrase: Option<&SecretString>) -> Result<Self, Refusal> {
         if pem.len() > MAX_PEM_BYTES {
             return Err(invalid(crate::text::bytes(pem.len() as u64)));
@@ -132,8 +132,8 @@ impl SigningKey {
     /// which OpenSSL reads.
     ///
     /// # Errors
-    /// [`ErrorKind::Io`] if the system gives no random numbers, [`ErrorKind::KeyInvalid`], should the encoder
-    /// fail.
+    /// [`ErrorKind::Io`] if the system gives no random numbers, [`ErrorKind::KeyInvalid`], should
+    /// the encoder fail.
     pub fn to_encrypted_pem(&self, passphrase: &SecretString) -> Result<SecretString, Refusal> {
         let mut salt = [0; 16];
         let mut iv = [0; 16];
@@ -196,7 +196,8 @@ fn decrypt(
     let document = encrypted
         .decrypt(passphrase.expose_secret())
         .map_err(|_| Refusal::new(ErrorKind::PassphraseWrong))?;
-    // About one wrong passphrase in 256 leaves padding that looks valid.
+    // About one wrong passphrase in 256 leaves padding that looks valid, so an invalid key most
+    // likely means a wrong passphrase.
     read(&document).map_err(|_| Refusal::new(ErrorKind::PassphraseWrong))
 }
 

@@ -171,7 +171,7 @@ struct RawChannel {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrustSettings {
-    /// Whether age and expiry refuse or warn.
+    /// Whether a wrong age is refused or gives a warning.
     pub mode: Mode,
     /// How old a bundle may be.
     pub max_age: Option<Duration>,
@@ -207,8 +207,8 @@ impl TrustSettings {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::TrustInvalid`], [`ErrorKind::TrustExampleKey`], [`ErrorKind::Io`] if `read_file` fails,
-    /// or the error of an invalid key or digest.
+    /// [`ErrorKind::TrustInvalid`], [`ErrorKind::TrustExampleKey`], [`ErrorKind::Io`] if
+    /// `read_file` fails, or the error of an invalid key or digest.
     pub fn from_toml_with(text: &str, read_file: &mut ReadFile<'_>) -> Result<Self, Refusal> {
         let raw: Raw = toml::from_str(text).map_err(|error| syntax(text, &error).hinted(HINT))?;
         if raw.channels.is_some() {

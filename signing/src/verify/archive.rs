@@ -99,7 +99,7 @@ fn read_tar<H: BundleHead>(
     Ok((head, files))
 }
 
-/// The refusal of an entry that is not the expected one.
+/// The refusal of an entry that is not the expected entry.
 fn misplaced(
     header: &EntryHeader<'_>,
     wanted: Option<&BundlePath>,

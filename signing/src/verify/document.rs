@@ -54,7 +54,7 @@ pub(super) fn check_loose(envelope: &Envelope, loose: &[u8]) -> Result<(), Refus
         .found(format!("digest {}", Digest::of(loose))))
 }
 
-/// Reads a manifest, and refuses one whose files are too large together.
+/// Reads a manifest. Refuses a manifest whose files together are too large.
 pub(super) fn parse_manifest(bytes: &[u8]) -> Result<Manifest, Refusal> {
     let manifest = Manifest::parse(bytes)?;
     let total = manifest.total_size();
@@ -242,8 +242,8 @@ pub struct SignedManifest {
     pub manifest_digest: Digest,
     /// The publisher, as the trust store knows it.
     pub publisher: Arc<Publisher>,
-    /// The publisher's keys that signed and are not revoked: sorted, distinct, at least the
-    /// threshold.
+    /// The publisher's keys that signed and are not revoked: sorted, distinct, at least as many as
+    /// the threshold.
     pub signers: Vec<KeyId>,
     /// Warnings for people, one sentence each.
     pub warnings: Vec<String>,

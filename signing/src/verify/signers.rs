@@ -61,7 +61,7 @@ fn claimed_revoked<'a>(
 }
 
 /// The publisher that counts as the signer of the bundle, and its keys among `signers`. This is the
-/// publisher that the manifest names, or otherwise an ad-hoc key of this command.
+/// publisher that the manifest names, or otherwise an ad-hoc key (`--trust-key`).
 pub(super) fn publisher(
     manifest: &Manifest,
     signers: &[KeyId],
@@ -75,7 +75,7 @@ pub(super) fn publisher(
     for publisher in trust.ad_hoc() {
         match counting(publisher, signers, revocations) {
             Ok(keys) => return Ok((Arc::clone(publisher), keys)),
-            // The ad-hoc key did sign; its revocation is why it doesn't count.
+            // The ad-hoc key did sign but is revoked, so its revocation is reported.
             Err(revoked)
                 if revoked.kind() == ErrorKind::KeyRevoked
                     && refusal.kind() == ErrorKind::WrongPublisher =>
@@ -106,7 +106,8 @@ fn named_publisher(
             ))
             .found(format!("publisher {}", manifest.publisher));
         match is_bare {
-            // The operator chose the name of a bare key.
+            // The operator chose the name of a bare key, so it may differ from the name in the
+            // manifest.
             true => refusal.hinted(
                 "ask the publisher which key signs this bundle. If it is this bare key, trust it under the name that its \
                  bundles have: `toolward trust remove` the other name, then `toolward trust add KEY.pub.pem --name NAME`",
@@ -125,7 +126,7 @@ fn named_publisher(
     Ok((Arc::clone(publisher), keys))
 }
 
-/// The publisher's keys among `signers` that are not revoked, at least its threshold.
+/// The publisher's keys among `signers` that are not revoked, at least as many as its threshold.
 fn counting(
     publisher: &Publisher,
     signers: &[KeyId],

@@ -152,8 +152,8 @@ impl Schemas {
             }
             Type::Record(fields) => self.object(fields),
             Type::Option(inner) => match **inner {
-                // If the inner option were `null`, the outer one would look empty, so the inner one
-                // is wrapped.
+                // The inner option is wrapped in an object. If an empty inner option were `null`,
+                // the outer option would look empty.
                 Type::Option(_) => {
                     let some = closed_object(member("some", self.of_type(inner)), None);
                     json!({"anyOf": [some, {"type": "null"}]})
@@ -192,7 +192,7 @@ impl Schemas {
         let properties: Map<String, Value> = fields
             .iter()
             .map(|(name, ty)| {
-                // A field without a value is omitted.
+                // A field without a value is omitted, so its schema does not allow `null`.
                 let ty = match &**ty {
                     Type::Option(inner) if !matches!(**inner, Type::Option(_)) => inner,
                     _ => ty,
@@ -224,7 +224,8 @@ fn integer_or_text(minimum: i64, pattern: &str) -> Value {
     ]})
 }
 
-/// An object without other properties; all are required by default.
+/// The schema of an object with exactly these properties. If `required` is `None`, all are
+/// required.
 fn closed_object(properties: Map<String, Value>, required: Option<Vec<&str>>) -> Value {
     let all = || properties.keys().map(String::as_str).collect();
     let required = json!(required.unwrap_or_else(all));

@@ -79,7 +79,8 @@ pub(super) async fn exchange(
         if let Some(failure) = fate.failure() {
             return Err(failure);
         }
-        // A server may close an idle connection just when it is used again.
+        // A server may close an idle connection just when it is used again. Then the request is
+        // sent again, if nothing of it was sent or if its method is safe.
         let unsent = error.take_message().filter(|_| is_pooled).map(Box::new);
         let error = error.into_error();
         let copy = copy.filter(|_| !error.is_parse());
@@ -163,7 +164,7 @@ pub(super) fn receive(
     let redactor = ResponseRedactor::of(&slot, &lease.origin, obscure)?;
     if let Some(patterns) = redactor.patterns() {
         patterns.scrub_headers(&mut headers);
-        // The redactor changes lengths.
+        // The redactor may change the body's length.
         headers.remove(header::CONTENT_LENGTH);
     }
     let body = ResponseBody::new(incoming, lease, fate, slot, clock, redactor);
