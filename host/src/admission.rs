@@ -110,11 +110,6 @@ impl Path {
     }
 }
 
-/// Half of the files that this process may open.
-fn default_total() -> u64 {
-    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2
-}
-
 /// One open file, until it is dropped.
 struct HeldFile {
     files: Arc<Sum>,
@@ -166,7 +161,9 @@ impl Admission {
     pub(crate) fn new(limits: &Limits, leases: Arc<dyn Leases>) -> Self {
         let of = |of, name, running| gate(&*leases, of, (name, running), limits);
         let running = limits.concurrency_per_principal;
-        let open_files = limits.open_files_total.unwrap_or_else(default_total);
+        // By default, half of the files that this process may open.
+        let half = || getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2;
+        let open_files = limits.open_files_total.unwrap_or_else(half);
         Self {
             local: of(
                 PlacesOf::Principal(LOCAL),

@@ -14,8 +14,8 @@ use std::time::SystemTime;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool as Contract;
 use toolward_ledger::record::{
-    Action, Answer, Approval, ApprovalEvent, Code, Event, Hash, Id, Number, Part, Rejected, Rule,
-    Tool, Word,
+    Action, Answer, Approval, ApprovalEvent, Code, Event, Hash, Hex, Id, Number, Part, Rejected,
+    Rule, Tool, Word,
 };
 use toolward_ledger::{Durability, Pending, Recorder};
 use toolward_policy::{AskReason, Decision, RuleId, RuleKind, ToolRoutes};
@@ -136,7 +136,7 @@ impl RecordedTool {
         });
         Self {
             part: part(Tool::parse(&full_id).ok(), bundle, publisher),
-            surface: surface.map(|digest| hash(digest.as_bytes())),
+            surface: surface.map(|digest| Hex(*digest.as_bytes())),
             mutates,
             unserved: unserved.collect(),
             unfit,
@@ -215,8 +215,4 @@ fn rule_name(rule: &RuleId) -> Option<Rule> {
         RuleKind::Deny => "deny",
     };
     Rule::parse(&format!("{kind}:{}", rule.number)).ok()
-}
-
-fn hash(bytes: &[u8; 32]) -> Hash {
-    toolward_ledger::record::Hex(*bytes)
 }

@@ -101,7 +101,10 @@ impl Tape {
             let Ok(input) = serde_json::from_slice(&call.input) else {
                 continue;
             };
-            let key = (principal, id_of(call.tool.id.as_str()).to_owned());
+            let tool = call.tool.id.as_str();
+            // Without the version.
+            let id = tool.split_once('@').map_or(tool, |(id, _)| id);
+            let key = (principal, id.to_owned());
             calls.entry(key).or_default().push(Recorded {
                 input: digest(input),
                 call,
@@ -216,11 +219,6 @@ impl Recorded {
         names.truncate(MAX_DIFFERENCES);
         names
     }
-}
-
-/// The id without the version.
-fn id_of(tool: &str) -> &str {
-    tool.split_once('@').map_or(tool, |(id, _)| id)
 }
 
 /// A digest that is equal for equal values, regardless of the order of their properties.

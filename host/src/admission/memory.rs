@@ -56,7 +56,8 @@ pub(crate) struct CallMemory {
 
 impl CallMemory {
     pub(crate) fn new(limits: &Limits) -> Arc<Self> {
-        let allowed = limits.memory_total.unwrap_or_else(default_total);
+        let half = || crate::memory::machine_bytes() / 2;
+        let allowed = limits.memory_total.unwrap_or_else(half);
         Arc::new(Self {
             sum: Sum::new(LimitName::MemoryTotal, allowed, RESERVED, limits),
             growing: Mutex::default(),
@@ -379,11 +380,6 @@ fn no_room(exceeded: Exceeded) -> CallError {
         exceeded,
         "try again later, or raise the limit `memory_total`".to_owned(),
     )
-}
-
-/// Half of the memory of this machine or of the process's control group.
-fn default_total() -> u64 {
-    crate::memory::machine_bytes() / 2
 }
 
 #[cfg(test)]
