@@ -25,10 +25,7 @@ use crate::writer::queue::{Gather, Queue};
 /// The most bytes that wait to be written. Beyond this, callers wait.
 pub(crate) const QUEUE_BYTES: usize = 8 * 1024 * 1024;
 /// When rows that are not awaited are written.
-const GATHER: Gather = Gather {
-    time: Duration::from_millis(10),
-    rows: usize::MAX,
-};
+const GATHER: Gather = Gather::new(10, usize::MAX);
 
 /// The settings of a ledger: its directory, and the data that it keeps.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -15,7 +15,6 @@ use toolward_mcp::Service;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::reload::{BundleWatch, prepare};
 use toolward_operator::{Operator, runtime_with};
-use toolward_support::program_pages;
 
 use crate::helper::{self, Programs, RecorderLog};
 use crate::logging::LogFormat;
@@ -283,7 +282,7 @@ impl Server {
         let preparing = runtime.spawn(async move {
             if let Ok(true) = engine.await {
                 prepare(host).await;
-                program_pages::release();
+                toolward_support::program_pages::release();
             }
         });
         if let Some(memory) = self.memory {

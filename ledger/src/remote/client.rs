@@ -20,10 +20,7 @@ use crate::writer::{QUEUE_BYTES, WrittenRows};
 
 /// When rows that are not awaited are sent. They are few, so that a call waits only for a short time
 /// if the recorder reads them on its processor.
-const GATHER: Gather = Gather {
-    time: Duration::from_millis(12),
-    rows: 16,
-};
+const GATHER: Gather = Gather::new(12, 16);
 /// How often to check whether the recorder answers in time.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// The problem that is reported if the recorder ends without being asked.

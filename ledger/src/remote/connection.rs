@@ -9,7 +9,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
-use toolward_support::program_pages;
 
 use super::BUFFER_BYTES;
 use super::Start;
@@ -23,10 +22,7 @@ use crate::writer::{LedgerOptions, Writer};
 
 /// When rows that are not awaited are written. A transaction takes the processor for longer than a
 /// call does. So transactions are few, and most calls meet none.
-const GATHER: Gather = Gather {
-    time: Duration::from_millis(100),
-    rows: 1024,
-};
+const GATHER: Gather = Gather::new(100, 1024);
 /// The most requests whose answers are awaited at once. Beyond this, nothing more is read.
 const IN_FLIGHT: usize = 4096;
 /// The most principals that a session may name.
@@ -109,7 +105,7 @@ impl RecorderConnection {
             }
         };
         let _ = AnswerFrame::Ready.write(&mut to);
-        program_pages::release();
+        toolward_support::program_pages::release();
         let why = take(from, &writer, &sender);
         if let Err(FrameError::Bad(_)) = why {
             // The recording process might never read the answers, which would keep the session

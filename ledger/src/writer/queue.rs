@@ -69,6 +69,13 @@ pub(crate) struct Gather {
     pub(crate) rows: usize,
 }
 
+impl Gather {
+    pub(crate) const fn new(milliseconds: u64, rows: usize) -> Self {
+        let time = Duration::from_millis(milliseconds);
+        Self { time, rows }
+    }
+}
+
 #[derive(Default)]
 struct State {
     batch: Batch,

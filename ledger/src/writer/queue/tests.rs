@@ -9,21 +9,9 @@ fn queued() -> Entry {
     Entry::new(Event::Closed(Closed { why: None }))
 }
 
-/// Takes up to 1,000 rows after this time.
-fn after(milliseconds: u64) -> Gather {
-    Gather {
-        time: Duration::from_millis(milliseconds),
-        rows: 1000,
-    }
-}
-
 #[test]
 fn so_many_rows_are_taken_without_waiting_for_more() {
-    let gather = Gather {
-        time: Duration::from_secs(3600),
-        rows: 3,
-    };
-    let queue = Queue::new(1 << 20, gather);
+    let queue = Queue::new(1 << 20, Gather::new(3_600_000, 3));
     let (sender, taken) = channel();
     let own = queue.clone();
     let thread = std::thread::spawn(move || {
@@ -42,7 +30,7 @@ fn so_many_rows_are_taken_without_waiting_for_more() {
 
 #[test]
 fn a_row_is_taken_in_time_while_others_come_and_when_none_came_for_long() {
-    let queue = Queue::new(1 << 20, after(50));
+    let queue = Queue::new(1 << 20, Gather::new(50, 1000));
     let (sender, taken) = channel();
     let own = queue.clone();
     let thread = std::thread::spawn(move || {
@@ -74,7 +62,7 @@ fn a_row_is_taken_in_time_while_others_come_and_when_none_came_for_long() {
 
 #[test]
 fn who_gives_up_wakes_the_thread_that_counts() {
-    let queue = Queue::new(1, after(1));
+    let queue = Queue::new(1, Gather::new(1, 1000));
     let _first = queue.append(queued(), Durability::Queued);
     let waits = queue.append(queued(), Durability::Queued);
     // The thread empties the queue and sleeps again before the caller continues.

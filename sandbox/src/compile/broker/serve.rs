@@ -16,7 +16,6 @@ use toolward_signing::Digest;
 use toolward_signing::key::SigningKey;
 use toolward_support::helper::frames::send;
 use toolward_support::helper::{connection, lock};
-use toolward_support::program_pages;
 
 use super::super::artifact::Claim;
 use super::super::cache::{self, Cache};
@@ -65,7 +64,7 @@ pub fn run_broker() -> io::Result<()> {
     if let Some(problem) = not_kept {
         broker.answer(&Answer::NotKept(problem), &[]);
     }
-    program_pages::release();
+    toolward_support::program_pages::release();
 
     std::thread::scope(|scope| {
         let ended = broker.listen(&mut reader, component_bytes, workers, scope);
