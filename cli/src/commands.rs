@@ -98,7 +98,7 @@ pub(crate) struct Cli {
 /// The heading of the flags that all commands have.
 const ALL_COMMANDS: &str = "Global options";
 
-/// How all commands write.
+/// How all commands write their output.
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = ALL_COMMANDS)]
 pub(crate) struct Style {
@@ -185,8 +185,8 @@ pub(crate) enum Command {
     InternalManPages(completions::ManPages),
 }
 
-/// The same command line with one subcommand only. Describing all of them takes a
-/// good part of a millisecond, which an agent's client waits for.
+/// The same command line with only the subcommand `serve`. Describing all subcommands takes a good
+/// part of a millisecond, and an agent's client waits for the server to start.
 #[derive(Debug, Parser)]
 #[command(disable_help_flag = true)]
 struct Serving {
@@ -224,7 +224,7 @@ impl Cli {
         let cli = matches.and_then(|matches| Self::from_arg_matches(&matches));
         match cli.map_err(|error| usage::hinted(error, &words, &command)) {
             Ok(cli) => cli,
-            // Help goes to standard output and is written for people, whatever the other flags are.
+            // Only errors are written as JSON: help is text for people even with `--json`.
             Err(error) if error.use_stderr() && usage::wants_json(&words) => {
                 let look = Look {
                     json: true,

@@ -20,7 +20,7 @@ use crate::environment;
 use crate::failure::Result;
 use crate::output::Context;
 
-/// A value of the library that is made from flags.
+/// A library's value that is made from flags.
 pub(crate) trait FromFlags: Sized {
     type Flags: Args;
 

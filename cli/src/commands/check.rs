@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit> {
     Ok(if failed { Exit::Failed } else { Exit::Fine })
 }
 
-/// The formats of other hosts.
+/// The formats of other hosts' documents, from which bundles can be made.
 #[cfg(feature = "adapters")]
 const FORMATS: &[&dyn ImportFormat] = toolward_adapters::import::FORMATS;
 #[cfg(not(feature = "adapters"))]

@@ -12,7 +12,7 @@ use super::new::places;
 use crate::helper::own_program;
 use crate::prelude::*;
 
-/// How many functions without a tool are named.
+/// The most functions that are shown from which no tool was made.
 const MAX_SHOWN: usize = 20;
 
 /// How many remarks about tools are shown.
@@ -42,7 +42,7 @@ pub(crate) enum Command {
     Definitions(definitions::Command),
 }
 
-/// What the tools are called, and what they may ask for: only what these flags name.
+/// The ids of the tools, and what the tools may ask for: only what these flags name.
 #[derive(Debug, Args)]
 pub(crate) struct DeclaredFlags {
     /// The id of the bundle and its tool; of several tools, the beginning of each
@@ -123,7 +123,7 @@ impl DeclaredFlags {
     }
 }
 
-/// Writes the imported bundle, and shows its content. `todo` is the first step for a person.
+/// Writes the imported bundle, lists its files, and shows the next steps. `todo` is the first step.
 fn written(
     imported: &Imported,
     directory: &Path,
@@ -183,8 +183,8 @@ fn failed(error: ImportError) -> Failure {
     crate::failure::failed(error).with_diagnostics(found)
 }
 
-/// Returns the files with wanted names in a directory, sorted by name; at most one more than
-/// `limit`.
+/// Returns the files with wanted names in a directory, sorted by name. Returns at most one file
+/// more than `limit`, which shows that there are too many.
 fn files_in(
     directory: &Path,
     limit: usize,
@@ -255,8 +255,8 @@ fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
 /// The most bytes of all files of one import.
 const MAX_TOTAL: usize = 64 * 1024 * 1024;
 
-/// The bytes that are left for the files of one import: all files are in memory before the first is
-/// examined.
+/// The bytes that the files of one import may still have. They are limited, since all files are in
+/// memory before the first is examined.
 struct Budget(usize);
 
 impl Budget {

@@ -146,7 +146,7 @@ fn print(state: &str, installed: &InstalledBundle, context: &Context) -> Result 
     )
 }
 
-/// The person at the terminal.
+/// Asks the person at the terminal about hosts that a registry names.
 #[derive(Debug)]
 struct TerminalHosts(toolward_operator::Environment);
 

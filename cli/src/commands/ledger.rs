@@ -122,7 +122,7 @@ impl Found {
     }
 }
 
-/// A range of rows: from a row on, and before another row.
+/// A range of rows: `from` and the rows after it, up to but without `to`.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Rows {
     pub(super) from: u64,
@@ -143,7 +143,7 @@ pub(super) fn rows(text: &str) -> Result<Rows, String> {
         .ok_or_else(|| "expected rows as FROM..TO: numbers, the first below the second".to_owned())
 }
 
-/// The name that a person gives for a call or a row.
+/// A call or a row, as a person names it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum CallOrRow {
     Row(u64),
@@ -159,14 +159,14 @@ pub(super) fn id(text: &str) -> Result<CallOrRow, String> {
     })
 }
 
-/// Returns the principal of a record, unless its name was erased.
+/// Returns the name of a record's principal, unless the name was erased.
 fn principal(record: &Record, reader: &Reader) -> Result<Option<String>> {
     let person = record.event.person();
     let name = person.map(|person| reader.name(&person)).transpose()?;
     Ok(name.flatten())
 }
 
-/// The failure if no row is about the requested call.
+/// The failure if the requested row does not exist. `about` names it, such as `of the call ID`.
 fn no_row(about: String) -> Failure {
     toolward_ledger::Error::NoRow(about.into()).into()
 }

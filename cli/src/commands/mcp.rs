@@ -148,7 +148,7 @@ fn config(arguments: &ConfigFlags, context: &Context) -> Result {
         }
     })?;
     match trust {
-        // With a token, the token's own `may_approve` decides.
+        // If the client connects with a token, the token's own `may_approve` decides.
         None => Ok(()),
         Some(trust) => arguments.let_approve(&trust, context),
     }
@@ -235,8 +235,8 @@ impl ConfigFlags {
     }
 
     /// Asks whether the client that starts the server may ask its person for approval, and writes
-    /// `[clients]`. If the person declines, that is not an error: the entry is written in either
-    /// case.
+    /// `[clients]` of the configuration. If the person declines, that is not an error: the client's
+    /// file has the entry in either case.
     fn let_approve(&self, trust: &Trust, context: &Context) -> Result {
         let names = self.client.sent_names(&self.name);
         let place = trust.place(context)?.display().to_string();

@@ -45,8 +45,8 @@ pub(crate) struct Arguments {
 const NO_PUBLISHER: &str = "local";
 
 impl Arguments {
-    /// Returns the publisher. Notes it if none was chosen, since operators trust a publisher by its
-    /// name.
+    /// Returns the publisher. If none was chosen, writes a note, since operators trust a publisher
+    /// by its name.
     fn publisher(&self, context: &Context) -> String {
         self.publisher.clone().unwrap_or_else(|| {
             context.note(format!(
@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result {
     };
     let files = scaffold::create(directory, &options).map_err(failed)?;
     arguments.report(&options.id, &files, context)?;
-    // Its sources come from this command, so no consent is needed.
+    // The bundle's sources come from this command, so building them needs no consent.
     if let Ok(plan) = Plan::read(directory) {
         build::remember_consent(&plan, false, context);
     }

@@ -168,7 +168,8 @@ impl Pull {
     }
 }
 
-/// Reads the document in a file, by the type in its envelope.
+/// Reads the document in a file, and returns its kind and its bytes. Returns `None` if the file is
+/// not a document.
 fn document(path: &Path) -> Result<Option<(DocumentArtifact, Vec<u8>)>> {
     if !signing::is_document(path) {
         return Ok(None);

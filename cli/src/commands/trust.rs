@@ -1,5 +1,5 @@
-//! `trust`: trusts publishers by their documents, with first use, rotation and revocation, or by
-//! bare keys.
+//! `trust`: trusts publishers by their documents, which allow rotation and revocation, or by bare
+//! keys.
 
 mod add;
 
@@ -13,7 +13,7 @@ use crate::{approve, helper};
 
 use add::{AddFlags, FreshnessFlags, MAX_PREFIXES_CHARS, print_key};
 
-/// What all of these have in common.
+/// The flags that all these commands have.
 #[derive(Debug, Args)]
 pub(crate) struct CommonFlags {
     #[command(flatten)]

@@ -89,7 +89,7 @@ impl AmlFlags {
             allow_draft: self.allow_draft,
             spec_version: self.spec_version.clone(),
         };
-        // The findings of an import name the files.
+        // The findings name their files, so the failure needs no `in_file`.
         let imported = import::aml(&files, &options).map_err(failed)?;
         let todo = "read the contracts, then";
         written(&imported, &self.output, &options.bundle.id, todo, context)
@@ -164,7 +164,7 @@ fn schemas(folder: &Path, budget: &mut Budget) -> Result<BTreeMap<String, Vec<u8
     if folder.symlink_metadata().is_err() {
         return Ok(BTreeMap::new());
     }
-    // A file whose name no bundle can contain is not a schema of a bundle.
+    // Ignores files whose names a bundle can't contain.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let is_schema =
         |name: &str| name.ends_with(".json") && !name.starts_with('.') && name.bytes().all(plain);

@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     store: Flagged<StoreLocation>,
 }
 
-/// Other forms.
+/// Other forms of an export.
 #[cfg(feature = "adapters")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {

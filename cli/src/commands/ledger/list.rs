@@ -1,4 +1,5 @@
-//! `ledger list`: lists rows by their subject, newest first.
+//! `ledger list`: lists rows, newest first. For people, rows about calls come before all other
+//! rows.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -82,7 +83,7 @@ impl Arguments {
     }
 }
 
-/// The list for people: calls under a header as they are read, then the rows of commands.
+/// The list for people: rows about calls under a header, as they are read; then all other rows.
 #[derive(Default)]
 struct Shown {
     has_calls: bool,

@@ -1,4 +1,5 @@
-//! `ledger show`, `prove` and `replay`: show one call or one row, and results of recorded calls.
+//! `ledger show`, `prove` and `replay`: show one call or one row, prove a row, and show the results
+//! of recorded calls.
 
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{Content, Record};

@@ -98,7 +98,8 @@ struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Reads notes that are separated by empty lines.
+    /// Reads a file of notes. An empty line separates each note from the next, and a note's body
+    /// from its signatures.
     fn read(path: &Path, verifier: &Verifier) -> Result<Self> {
         let text = String::from_utf8(file::read(path, MAX_CHECKPOINTS_BYTES)?);
         let text = text.map_err(|error| Failure::unreadable(path, error))?;

@@ -1,6 +1,6 @@
 //! `policy suggest`: prints the fewest lines that let a bundle's tools run and its documents be
-//! seen, for the operator to read and add. `policy grant`: adds them to the policy's file, after a
-//! person has seen them and typed a yes.
+//! seen, for the operator to read and add. `policy grant`: adds such lines to the policy's file,
+//! after a person has seen them and typed a yes.
 
 use std::fmt::Write as _;
 
@@ -150,7 +150,7 @@ pub(crate) fn grant(arguments: &GrantFlags, context: &Context) -> Result {
     }
     let edit = TextEdit::of(&place)?;
     let after = edit.appended(&grant.lines);
-    // The rest of the file must also be valid with the new lines.
+    // The whole file must be valid with the new lines.
     let folder = place.parent().unwrap_or(Path::new("/"));
     Policy::from_toml_in(&after, &place.display().to_string(), folder)
         .map_err(|error| Failure::with_code(Kind::Failed, error.code(), &error).in_file(&place))?;
@@ -167,7 +167,7 @@ pub(crate) fn grant(arguments: &GrantFlags, context: &Context) -> Result {
     })
 }
 
-/// Returns the error for lines in which a choice is open. Such lines are written to no file.
+/// Returns the error for lines in which a choice is open. Such lines are not written to a file.
 fn open(open: &[OpenChoice]) -> Failure {
     let hints = open.iter().map(|one| match one {
         OpenChoice::Workspace(path) => format!("--workspace {path}=DIRECTORY"),
@@ -185,7 +185,7 @@ fn open(open: &[OpenChoice]) -> Failure {
     Failure::denied(OperatorCode::ChoiceOpen, message).hint(format!("choose it: {hints}"))
 }
 
-/// The flags by which an operator fills lines that a declaration alone can't fill.
+/// The operator's choices for lines that a tool's declaration alone does not determine.
 #[derive(Debug, Args)]
 pub(crate) struct ChoiceFlags {
     /// The directory that the tools get as this workspace: /notes=DIR
@@ -310,7 +310,7 @@ fn hosts(egress: &std::collections::BTreeSet<String>) -> String {
     format!("\nThe driver reaches {hosts}.")
 }
 
-/// Whether it is a placeholder of a hint or of a suggested line.
+/// Whether the text is a placeholder from a hint or from a suggested line.
 fn is_example(text: &str) -> bool {
     matches!(
         text,

@@ -134,7 +134,7 @@ pub(super) fn read_envelope(path: &Path) -> Result<(Result<Envelope, Refusal>, V
     ))
 }
 
-/// Reads any of the documents with its envelope, without checking its signatures.
+/// Reads a document of any kind, and its envelope. Does not check the signatures.
 fn read(path: &Path) -> Result<(Document, Envelope)> {
     let (envelope, _) = read_envelope(path)?;
     let envelope = envelope.map_err(|refusal| invalid_file(path, refusal))?;
@@ -241,7 +241,8 @@ fn words(value: &Value) -> String {
     visible_line(&text, 400)
 }
 
-/// Reads the earlier document of a new one. `pick` accepts the expected kind only.
+/// Reads the document that a new document will follow. `pick` returns `None` for any other
+/// document.
 pub(super) fn read_earlier<T>(
     path: &Path,
     pick: impl FnOnce(Document) -> Option<T>,
@@ -273,14 +274,14 @@ fn told(path: &Path, envelope: &Envelope, context: &Context) -> Result {
     context.result(&value, path.display())
 }
 
-/// The keys that claim to have signed.
+/// The ids of the keys that are claimed to have signed. They are not verified.
 fn signers(envelope: &Envelope) -> Vec<&Option<String>> {
     let signatures = envelope.signatures().iter();
     signatures.map(|signature| &signature.keyid).collect()
 }
 
-/// Refuses a file's name in place of a publisher's name: the document would be signed for a
-/// publisher of that name.
+/// Refuses a file's name in place of a publisher's name, since the document would be signed for a
+/// publisher with the file's name.
 pub(super) fn is_name(name: &str) -> Result {
     let path = Path::new(name);
     let is_file = path.is_file() && path.extension().is_some();

@@ -134,7 +134,7 @@ impl EventFile {
     }
 }
 
-/// Opens a file of this user without following a link. No other process may write it.
+/// Opens a file that only this user may access, without following a link, and locks it.
 fn open(path: &Path) -> std::result::Result<File, Problem> {
     let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
     let failed = |action| move |source| Problem::Io { action, source };

@@ -18,7 +18,7 @@ use super::process::{Asked, local};
 use crate::failure;
 use crate::prelude::*;
 
-/// How clients that speak HTTP prove who they are.
+/// How clients over HTTP prove who they are, and from where they may connect.
 #[derive(Debug, Args)]
 pub(crate) struct HttpFlags {
     /// Write the token that clients must send to this file, mode 0600
@@ -71,7 +71,7 @@ pub(super) struct HttpServer {
     token: ShownToken,
 }
 
-/// The message about the token.
+/// What is reported about the tokens.
 enum ShownToken {
     Token(Secret),
     File(PathBuf),
@@ -217,7 +217,7 @@ pub(super) fn handed_over(count: &str, address: Option<SocketAddr>) -> Result<Tc
             "expected one socket, found LISTEN_FDS={found:?}"
         )));
     }
-    // Copied, to check its type before anything is done with it.
+    // The descriptor is copied, to check its type before it is used.
     let copy = pidfd_open(getpid(), PidfdFlags::empty())
         .and_then(|own| pidfd_getfd(own, FIRST_LISTEN_FD, PidfdGetfdFlags::empty()))
         .map_err(unusable)?;
@@ -242,9 +242,9 @@ pub(super) fn handed_over(count: &str, address: Option<SocketAddr>) -> Result<Tc
 /// socket.
 #[expect(unsafe_code, reason = "a number becomes a descriptor")]
 fn take() -> OwnedFd {
-    // SAFETY: the descriptor is open: `handed_over` made a copy of it. Nothing else in
-    // this process owns it: it is a TCP socket that listens, `handed_over` runs once and
-    // before this process makes such a socket, so it existed when the process started.
+    // SAFETY: the descriptor is open, since `handed_over` made a copy of it. Nothing else in this
+    // process owns it: it is a listening TCP socket, and `handed_over` runs once, before this
+    // process makes such a socket. So the socket existed when the process started.
     unsafe { OwnedFd::from_raw_fd(FIRST_LISTEN_FD) }
 }
 

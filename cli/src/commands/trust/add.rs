@@ -1,6 +1,6 @@
-//! `trust add`: trusts a new publisher, after a person has compared its fingerprint, with a rule
-//! that shows that a remote release is current. Also trusts a bare public key for some prefixes,
-//! after a person has typed its fingerprint.
+//! `trust add`: trusts a new publisher, after a person has compared its fingerprint. The trust
+//! comes with a rule that shows whether a remote release is current. Also trusts a bare public key
+//! for some prefixes, after a person has typed its fingerprint.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -185,7 +185,7 @@ fn compared(known: &KnownPublisher, given: Option<&str>) -> Result {
 /// The maximum age that is suggested, in days.
 const DEFAULT_MAX_AGE_DAYS: u64 = 90;
 
-/// The rule, as flags give it.
+/// The rule that shows whether a remote release is current.
 #[derive(Debug, Args)]
 pub(crate) struct FreshnessFlags {
     /// Refuse releases of this publisher that are older
@@ -213,7 +213,7 @@ impl FreshnessFlags {
     }
 
     /// Returns the rule that the flags give, or a person's answer on the terminal. No person is
-    /// asked if `[trust]` or a channel of the configuration applies anyway.
+    /// asked if the configuration has a maximum age or a channel.
     pub(super) fn given_or_asked(
         &self,
         name: &str,
@@ -348,7 +348,7 @@ fn unconfirmed(key: &BareKey, why: &str) -> Failure {
     Failure::new(Kind::Refused, Code::FingerprintUnconfirmed, message)
 }
 
-/// Formats the change for a person: lines with a sign are new or removed.
+/// Formats the change for a person: `+` marks new lines, and `-` removed lines.
 fn difference(candidate: &KeyCandidate) -> String {
     let (before, after) = (candidate.before.as_ref(), &candidate.after);
     let mut text = format!("publisher    {}, by a bare key\n", after.name);
