@@ -135,7 +135,7 @@ pub(crate) enum Command {
     Mcp(mcp::Command),
     /// Make a new bundle: a contract, a driver and a test
     New(new::Arguments),
-    /// Make a bundle of a component that was made for another host
+    /// Make a bundle from a component or from tool definitions of another host
     #[cfg(feature = "adapters")]
     #[command(subcommand)]
     Import(import::Command),
@@ -147,16 +147,16 @@ pub(crate) enum Command {
     Test(test::Arguments),
     /// Make a bundle from the directory its author works in, and sign it
     Pack(pack::Arguments),
-    /// Sign, push and pull; a publisher's keys and documents
+    /// Sign, push and pull bundles, and make a publisher's keys and documents
     #[command(subcommand)]
     Publisher(publisher::Command),
     /// Verify a bundle's signatures and every file in it
     Verify(verify::Arguments),
-    /// Show what a bundle holds and asks for
+    /// Show what a bundle contains and asks for
     Inspect(inspect::Arguments),
-    /// Install a bundle, for `call` to find
+    /// Install a bundle, so that `call` finds it
     Install(install::Install),
-    /// Look for new releases of installed bundles, and accept what is held
+    /// Install new releases of installed bundles, and accept held releases
     Update(install::Update),
     /// List installed bundles
     List(install::List),

@@ -23,7 +23,7 @@ use crate::{logging, stderr};
 #[derive(Debug, Parser)]
 #[command(name = "toolward")]
 pub(crate) enum Helper {
-    /// Has drivers compiled
+    /// Starts workers that compile drivers
     #[command(name = "internal-compile-broker")]
     CompileBroker,
     /// Compiles one driver, for the broker
@@ -40,11 +40,11 @@ pub(crate) enum Helper {
         #[arg(long)]
         brief: bool,
     },
-    /// Has programs run
+    /// Starts programs that the policy grants
     #[cfg(feature = "programs")]
     #[command(name = "internal-exec-broker")]
     ExecBroker,
-    /// Becomes a program, for the broker
+    /// Becomes a program that the broker names
     #[cfg(feature = "programs")]
     #[command(name = "internal-exec-runner")]
     ExecRunner,

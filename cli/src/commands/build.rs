@@ -42,17 +42,17 @@ pub(crate) struct Arguments {
     #[arg(long)]
     offline: bool,
 
-    /// Where the tools of other languages are installed
+    /// Where the build tools of languages other than Rust are installed
     ///
     /// [default: TOOLWARD_TOOLCHAIN, else toolchain in Toolward's data directory]
     #[arg(long, value_name = "DIRECTORY")]
     toolchain: Option<PathBuf>,
 
-    /// Start the tools without asking whether this directory may be built
+    /// Start the build tools without asking whether this directory may be built
     #[arg(long)]
     allow_build: bool,
 
-    /// Let the tools read and write all that you can, and use the network
+    /// Let the build tools use the network, and read and write all that you can
     ///
     /// For compilers that need more than the sources and their own files.
     #[arg(long)]

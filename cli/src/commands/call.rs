@@ -50,10 +50,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "JSON|@FILE")]
     context: Option<String>,
 
-    /// Give the tool this, too: network:HOST or workspace:/PATH=DIR
+    /// Also grant the tool this capability: network:HOST or workspace:/PATH=DIR
     ///
-    /// For this call only. May be given again. A deny wins, and a person is asked about what it may
-    /// change.
+    /// For this call only. A deny of the policy takes precedence. A person is asked if the tool may
+    /// change something, or if a bundle may call tools. May be given again.
     #[arg(long, value_name = "CAPABILITY")]
     grant: Vec<String>,
 
@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
 
     /// Give the call an id, as an idempotency key: a UUIDv7 of the last day
     ///
-    /// A call that changes something runs once for each id.
+    /// A call that changes something runs only once for each id.
     #[arg(long, value_name = "UUID")]
     id: Option<String>,
 

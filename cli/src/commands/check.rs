@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BUNDLE")]
     against: Option<PathBuf>,
 
-    /// Say what a code means and what to do about it, instead
+    /// Explain this code and what to do about it, instead of checking
     #[arg(long, value_name = "CODE", conflicts_with_all = ["path", "deny_warnings", "against"])]
     explain: Option<String>,
 }

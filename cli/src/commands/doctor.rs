@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PROGRAM")]
     guest_cargo: Option<OsString>,
 
-    /// Where the tools of other languages are installed
+    /// Where the build tools of languages other than Rust are installed
     ///
     /// [default: TOOLWARD_TOOLCHAIN, else toolchain in Toolward's data directory]
     #[arg(long, value_name = "DIRECTORY")]

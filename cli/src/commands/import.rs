@@ -23,15 +23,16 @@ const MAX_POLICY: usize = 1024 * 1024;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// A component with plain functions, as Wassette calls them: each becomes a tool
+    /// A component with plain functions, such as Wassette runs; each function becomes a tool
     Component {
         /// The component
         file: PathBuf,
         #[command(flatten)]
         declared: DeclaredFlags,
     },
-    /// A tool of Amplifier, or a directory with one. It is asked for its description in a
-    /// sandbox that reaches nothing
+    /// A tool of Amplifier: its component, or a directory with the component
+    ///
+    /// The component is asked for its description in a sandbox that reaches nothing.
     Amplifier {
         /// The component, or a directory with one file that ends in .wasm
         path: PathBuf,
@@ -45,31 +46,32 @@ pub(crate) enum Command {
 /// The ids of the tools, and what the tools may ask for: only what these flags name.
 #[derive(Debug, Args)]
 pub(crate) struct DeclaredFlags {
-    /// The id of the bundle and its tool; of several tools, the beginning of each
+    /// The id of the bundle and its tool. If there are several tools, their ids start with it
     #[arg(long)]
     id: String,
 
-    /// Who will sign it
+    /// The publisher who will sign the bundle
     #[arg(long, default_value = "local")]
     publisher: String,
 
-    /// A directory that the tools see, such as /data; with :rw behind, they also write there
+    /// A directory that the tools see, such as /data; with :rw at the end, they can also write
+    /// there
     #[arg(long, value_name = "PATH[:rw]")]
     workspace: Vec<String>,
 
-    /// A host that they send requests to
+    /// A host that the tools send requests to
     #[arg(long, value_name = "HOST")]
     network: Vec<String>,
 
-    /// A secret that is put into their requests
+    /// A secret that is put into the tools' requests
     #[arg(long, value_name = "SLUG")]
     secret: Vec<String>,
 
-    /// They change nothing: no person is asked before a call, which may be made again
+    /// The tools change nothing: no person is asked before a call, and a call may be repeated
     #[arg(long)]
     read_only: bool,
 
-    /// Where to; the directory must not exist
+    /// The directory to make; it must not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 }

@@ -16,11 +16,11 @@ use crate::prelude::*;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List a bundle's tools: allowed, asking a person, or blocked; and its
-    /// prompts and resources: served or hidden
+    /// List a bundle's tools (allowed, asking a person, or blocked), and its prompts and resources
+    /// (served or hidden)
     List(Subject),
-    /// Write the smallest policy that lets a bundle's tools run, and its prompts
-    /// and resources be seen
+    /// Write the smallest policy that lets a bundle's tools run and clients see its prompts and
+    /// resources
     Suggest(suggest::Suggest),
     /// Add what `suggest` prints to the policy's file, after you have seen it and
     /// typed a yes

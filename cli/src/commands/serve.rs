@@ -76,13 +76,13 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     replay_flags: ReplayFlags,
 
-    /// Let the client ask its person for approval, and take the answer
+    /// Let the client ask a person for approval, and accept the answer
     ///
-    /// Only for a client that shows the question and answers no question itself.
+    /// Only for a client that shows each question to a person and never answers itself.
     #[arg(long, conflicts_with = "no_token")]
     trust_client: bool,
 
-    /// With more tools than this, list three that find, load and call the others
+    /// If there are more tools than this, list only three tools that find, load and call the others
     #[arg(long, hide_short_help = true, value_name = "COUNT", default_value_t = DEFER_ABOVE)]
     defer_above: usize,
 
@@ -94,7 +94,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     metrics: metrics::MetricsFlags,
 
-    /// Log a line for each call that ends, and all lines in this format
+    /// Write the log in this format, with a line for each call that ends
     ///
     /// [default: text, without lines for calls]
     #[arg(long, value_name = "FORMAT")]

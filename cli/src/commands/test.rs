@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present_any = ["dev", "named"])]
     bundle: Option<PathBuf>,
 
-    /// The same, as `call` takes it
+    /// The same as BUNDLE, with the flag that `call` has
     #[arg(long = "bundle", value_name = "PATH")]
     #[arg(id = "named", conflicts_with = "bundle")]
     named: Option<PathBuf>,
@@ -30,8 +30,8 @@ pub(crate) struct Arguments {
 
     /// Run under the policy, with its workspaces, secrets and network
     ///
-    /// Without it the examples get a scratch workspace and scratch buckets, and examples that need
-    /// more are skipped.
+    /// Without this flag, the examples get a scratch workspace and scratch buckets, and examples
+    /// that need more are skipped.
     #[arg(long)]
     with_grants: bool,
 

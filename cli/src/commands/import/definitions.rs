@@ -38,7 +38,7 @@ impl Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct AmlFlags {
-    /// The definitions, or directories with some
+    /// The definitions, or directories with definitions
     #[arg(required = true)]
     files: Vec<PathBuf>,
 
@@ -47,11 +47,11 @@ pub(crate) struct AmlFlags {
     #[arg(long, value_name = "ID")]
     prefix: String,
 
-    /// Who will sign it
+    /// The publisher who will sign the bundle
     #[arg(long, default_value = "local")]
     publisher: String,
 
-    /// Make tools of drafts, too
+    /// Also make tools from definitions that are drafts
     #[arg(long)]
     allow_draft: bool,
 
@@ -59,7 +59,7 @@ pub(crate) struct AmlFlags {
     #[arg(long, value_name = "VERSION")]
     spec_version: Option<String>,
 
-    /// Where to; the directory must not exist
+    /// The directory to make; it must not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 }
@@ -105,11 +105,11 @@ pub(crate) struct Runloop {
     #[arg(long)]
     id: Option<String>,
 
-    /// Who will sign it
+    /// The publisher who will sign the bundle
     #[arg(long, default_value = "local")]
     publisher: String,
 
-    /// Where to; the directory must not exist
+    /// The directory to make; it must not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 }

@@ -183,7 +183,7 @@ fn lines(one: &ExaminedBundle, held: Option<&HeldUpdate>, tools: &[ListedTool<'_
 
 #[derive(Debug, Args)]
 pub(crate) struct Remove {
-    /// The bundle's id, or that of a tool in it
+    /// The id of the bundle, or of a tool in it
     id: String,
 
     #[command(flatten)]
@@ -201,7 +201,7 @@ impl Remove {
 
 #[derive(Debug, Args)]
 pub(crate) struct Search {
-    /// Words of names, descriptions, tags or publishers
+    /// Words to find in names, descriptions, tags and publishers
     query: Vec<String>,
 
     /// Search the index of this channel instead of what is installed

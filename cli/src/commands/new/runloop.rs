@@ -14,7 +14,7 @@ const MAX_ENTRIES: usize = 100;
 /// The one entry that flags describe.
 #[derive(Debug, Args)]
 pub(super) struct Entry {
-    /// With --format runloop: the URL of the tool, https; ${NAME} in path and query is an input
+    /// With --format runloop: the tool's https URL; ${NAME} in its path or query is an input
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 

@@ -23,8 +23,7 @@ pub(crate) struct Suggest {
 
     /// Only for this driver
     ///
-    /// Lines that let a driver of another publisher carry a tool out are written for this driver
-    /// only.
+    /// Other publishers' drivers get no lines that let them serve a tool, except this driver.
     #[arg(long, value_name = "ID")]
     driver: Option<String>,
 
@@ -99,13 +98,13 @@ pub(crate) struct GrantFlags {
 
     /// Let their calls run without asking a person
     ///
-    /// Not for a tool of risk 3 or with approval `always`.
+    /// Not possible for a tool of risk 3 or with approval `always`.
     #[arg(long)]
     preapprove: bool,
 
     /// Only for this driver
     ///
-    /// The lines bind it to the tools if it is another publisher's.
+    /// If the driver is another publisher's, the lines also bind it to the tools.
     #[arg(long, value_name = "ID")]
     driver: Option<String>,
 
@@ -196,20 +195,20 @@ pub(crate) struct ChoiceFlags {
 
     /// Where a secret comes from, and the one origin that it may be sent to
     ///
-    /// NAME=env:VARIABLE@https://HOST or NAME=file:PATH@https://HOST; PUBLISHER:NAME if several
-    /// publishers have a secret of the name. May be given again.
+    /// NAME=env:VARIABLE@https://HOST or NAME=file:PATH@https://HOST. Write PUBLISHER:NAME if
+    /// several publishers have a secret with this name. May be given again.
     #[arg(long, value_name = "NAME=SOURCE@ORIGIN")]
     secret: Vec<String>,
 
-    /// A host that the service of the tools leads to
+    /// A host of the service that the tools use
     ///
-    /// SERVICE=HOST if they have several services. May be given again.
+    /// Write SERVICE=HOST if the tools use several services. May be given again.
     #[arg(long, value_name = "HOST")]
     host: Vec<String>,
 
     /// An address or network that the tools' hosts may have, such as 10.0.0.0/8
     ///
-    /// Besides the public ones. May be given again.
+    /// In addition to public addresses. May be given again.
     #[arg(long, value_name = "ADDRESS")]
     address: Vec<String>,
 }

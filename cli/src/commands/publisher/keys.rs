@@ -76,12 +76,12 @@ pub(crate) struct ImportKey {
     /// Where the private key goes; nothing is overwritten
     #[arg(short, long, value_name = "OUT")]
     out: PathBuf,
-    /// Encrypt it
+    /// Encrypt the private key
     ///
-    /// With the passphrase of --new-passphrase-file, or else asked for.
+    /// With the passphrase in --new-passphrase-file, or else with one that a person is asked for.
     #[arg(long)]
     encrypt: bool,
-    /// Encrypt it with the first line of this file
+    /// Read the passphrase for the encryption from the first line of this file
     #[arg(long, value_name = "FILE", requires = "encrypt")]
     new_passphrase_file: Option<PathBuf>,
     #[command(flatten)]
@@ -181,10 +181,10 @@ impl ShowKey {
 pub(crate) struct ExportKey {
     /// The private key (PEM file)
     key: PathBuf,
-    /// Where to [default: standard output]
+    /// Where the public key goes [default: standard output]
     #[arg(short, long, value_name = "OUT", required_if_eq("der", "true"))]
     out: Option<PathBuf>,
-    /// As DER instead of PEM
+    /// Write DER instead of PEM
     #[arg(long)]
     der: bool,
     #[command(flatten)]

@@ -21,7 +21,7 @@ pub(super) struct Writing {
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 
-    /// Sign it with this private key (PEM file; may be given again)
+    /// Sign the document with this private key (PEM file; may be given again)
     ///
     /// Others add their signatures with `publisher sign`.
     #[arg(long, value_name = "PEM", required = true)]
@@ -45,16 +45,16 @@ impl Writing {
 
 #[derive(Debug, Args)]
 pub(crate) struct Sign {
-    /// A packed bundle, a directory or an archive; or a document of `publisher`
+    /// A packed bundle (a directory or an archive), or a document that `toolward publisher` made
     file: PathBuf,
 
     /// The private key to sign with (PEM file; may be given again)
     #[arg(long, value_name = "PEM", required = true)]
     key: Vec<PathBuf>,
 
-    /// Write what is signed here instead of in place
+    /// Write the signed bundle or document to OUT, instead of changing FILE
     ///
-    /// Of a bundle, NAME.toolbundle makes an archive.
+    /// A bundle becomes an archive if OUT ends in .toolbundle, and otherwise a directory.
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 

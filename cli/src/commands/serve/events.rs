@@ -24,7 +24,7 @@ const BATCH_BYTES: usize = 64 << 10;
 /// Where events of calls are written.
 #[derive(Debug, Args)]
 pub(crate) struct EventFlags {
-    /// Append what happens to calls to this file, one JSON object a line
+    /// Append the events of calls to this file, one JSON object on each line
     ///
     /// The file has mode 0600. At 64 MiB its lines move to FILE.1.
     #[arg(long, hide_short_help = true, value_name = "FILE")]

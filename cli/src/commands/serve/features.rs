@@ -182,23 +182,23 @@ pub(super) fn welcome(features: &ServerFeatures, replaying: Option<&Replaying>) 
 pub(crate) struct ReplayFlags {
     /// Answer calls from this cassette (`ledger export --cassette`)
     ///
-    /// No driver runs, and a call that is not in it fails.
+    /// No driver runs, and a call that the cassette does not contain fails.
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
 
-    /// Answer a call whose input is not in the cassette with the next one of the tool
+    /// If no recorded call has the input, answer with the tool's next recorded call
     ///
     /// The answer states what differs.
     #[arg(long, hide_short_help = true, requires = "replay")]
     loose: bool,
 
-    /// Whose ledger the cassette is from: a verifier key, as `ledger info` shows it
+    /// The key of the ledger that the cassette is from, as `ledger info` shows it
     ///
-    /// [default: this installation's]
+    /// [default: the key of this installation's ledger]
     #[arg(long, hide_short_help = true, value_parser = boxed, value_name = "VKEY", requires = "replay")]
     cassette_key: Option<Box<Verifier>>,
 
-    /// Take any cassette, without knowing who recorded it
+    /// Accept any cassette, without checking who recorded it
     #[arg(long, hide_short_help = true, requires = "replay", conflicts_with_all = ["cassette_key", "http"])]
     unverified: bool,
 }

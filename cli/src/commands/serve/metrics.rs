@@ -28,19 +28,21 @@ pub(crate) struct MetricsFlags {
     #[arg(requires = "metrics_token")]
     metrics: Option<SocketAddr>,
 
-    /// Write the token that Prometheus must send to this file, mode 0600
+    /// Write the token for Prometheus to this file, with mode 0600
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     #[arg(requires = "metrics", group = "metrics_token")]
     metrics_token_file: Option<PathBuf>,
 
-    /// Take the tokens for metrics whose hashes are in this file, as of --tokens
+    /// Accept the tokens for metrics whose hashes are in this file
+    ///
+    /// The file has the form of the --tokens file.
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     #[arg(requires = "metrics", group = "metrics_token")]
     metrics_tokens: Option<PathBuf>,
 
     /// A name that Prometheus may give as Host
     ///
-    /// Besides the address's own. May be given again.
+    /// In addition to the names of the address itself. May be given again.
     #[arg(long, hide_short_help = true, value_name = "NAME")]
     #[arg(requires = "metrics")]
     metrics_allow_host: Vec<String>,
