@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result};
 
 /// How many bytes may wait for the reader.
 const MAX_BACKLOG_BYTES: usize = 256 * 1024;
-/// How long the end of the process waits for the reader.
+/// How long the process waits for the reader at its end.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Set as soon as a thread writes the queue.

@@ -14,7 +14,7 @@ use rustix::termios::{
 /// Columns of a terminal that does not report its width.
 const DEFAULT_COLUMNS: usize = 80;
 
-/// Longest line; further keys are ignored.
+/// Longest line; further text is ignored.
 const MAX_LINE_BYTES: usize = 4096;
 
 /// Longest answer; a longer one is not a yes.
