@@ -1,7 +1,8 @@
-//! Asks the person at the terminal whether a call may run, asks the questions of its driver, and
-//! asks whether a file may change. Without a terminal nothing is asked. No flag or variable can
-//! replace these answers, since an agent could set it. An operator approves calls in advance with
-//! `preapproved` in the policy.
+//! Asks the person at the terminal whether a call may run, asks the questions of the call's driver,
+//! and asks whether a file may change. Without a terminal, nothing is asked. No flag or variable
+//! can replace these answers, since an agent could set one. An operator approves calls in advance
+//! with `preapproved` in the policy. Commands ask their other questions with [`agrees`] and
+//! [`typed`].
 
 mod form;
 mod keys;
@@ -57,8 +58,8 @@ impl Terminal {
         answers
     }
 
-    /// Shows one question and reads its answer. Returns `None` if the terminal can't be read or the
-    /// person does not answer.
+    /// Shows one question and reads its answer. Returns `None` if the question is not a form, if
+    /// the terminal can't be read, or if the person does not answer in time.
     async fn fill_in(&self, asked: &Asked, ask: &Ask) -> Option<Answer> {
         let _turn = self.turn.lock().await;
         let _hold = self.bar.hold();
@@ -82,7 +83,7 @@ impl Terminal {
     async fn put(&self, request: &ApprovalRequest) -> std::io::Result<bool> {
         let _turn = self.turn.lock().await;
         let _hold = self.bar.hold();
-        // Restored when the call ends while the question is still open.
+        // Restores the terminal even if the call ends while the question is still open.
         let keys = TerminalKeys::take()?;
         let width = keys::width();
         write(&question::shown(request, width))?;
@@ -122,9 +123,9 @@ fn confirmed(text: &str, question: &str) -> std::io::Result<bool> {
     keys::answer()
 }
 
-/// Requires an explicit yes of a person after this text. Otherwise it returns the failure that
-/// `unconfirmed` makes from a reason: `no_terminal` without a terminal, and `no_yes` for any other
-/// answer or a terminal that can't be read.
+/// Shows a text and a question, and requires an explicit yes. Otherwise, returns the failure that
+/// `unconfirmed` makes from a reason: `no_terminal` if there is no terminal, `no_yes` if the answer
+/// is not a yes or the terminal can't be read.
 pub(crate) fn require(
     text: impl FnOnce() -> String,
     question: &str,
@@ -140,8 +141,8 @@ pub(crate) fn require(
     }
 }
 
-/// Returns whether a person says yes to a question, after a text that may be empty. Without a
-/// terminal, or if the output is for a program, nothing is asked and the result is `false`.
+/// Shows a text, unless it is empty, and a question, and returns whether a person answers yes.
+/// Without a terminal, or if the output is for a program, asks nothing and returns `false`.
 pub(crate) fn agrees(text: &str, question: &str, context: &Context) -> bool {
     if !has_terminal() || context.json() {
         return false;
@@ -174,7 +175,8 @@ fn write(text: &str) -> std::io::Result<()> {
 /// Longest difference that is shown, in characters. A longer one can't be confirmed.
 const MAX_DIFFERENCE_CHARS: usize = 256 * 1024;
 
-/// Shows the difference, asks, and writes the file.
+/// Shows how the file changes to the text `after`, asks the person, and writes the file. Then
+/// writes the result.
 pub(crate) fn lasting_change(
     edit: TextEdit,
     after: &str,

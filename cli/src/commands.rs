@@ -98,7 +98,7 @@ pub(crate) struct Cli {
 /// The heading of the flags that all commands have.
 const ALL_COMMANDS: &str = "Global options";
 
-/// How all commands write.
+/// How all commands write their output.
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = ALL_COMMANDS)]
 pub(crate) struct Style {
@@ -135,7 +135,7 @@ pub(crate) enum Command {
     Mcp(mcp::Command),
     /// Make a new bundle: a contract, a driver and a test
     New(new::Arguments),
-    /// Make a bundle of a component that was made for another host
+    /// Make a bundle from a component or from tool definitions of another host
     #[cfg(feature = "adapters")]
     #[command(subcommand)]
     Import(import::Command),
@@ -147,16 +147,16 @@ pub(crate) enum Command {
     Test(test::Arguments),
     /// Make a bundle from the directory its author works in, and sign it
     Pack(pack::Arguments),
-    /// Sign, push and pull; a publisher's keys and documents
+    /// Sign, push and pull bundles, and make a publisher's keys and documents
     #[command(subcommand)]
     Publisher(publisher::Command),
     /// Verify a bundle's signatures and every file in it
     Verify(verify::Arguments),
-    /// Show what a bundle holds and asks for
+    /// Show what a bundle contains and asks for
     Inspect(inspect::Arguments),
-    /// Install a bundle, for `call` to find
+    /// Install a bundle, so that `call` finds it
     Install(install::Install),
-    /// Look for new releases of installed bundles, and accept what is held
+    /// Install new releases of installed bundles, and accept held releases
     Update(install::Update),
     /// List installed bundles
     List(install::List),
@@ -185,8 +185,8 @@ pub(crate) enum Command {
     InternalManPages(completions::ManPages),
 }
 
-/// The same command line with one subcommand only. Describing all of them takes a
-/// good part of a millisecond, which an agent's client waits for.
+/// The same command line with only the subcommand `serve`. Describing all subcommands takes a good
+/// part of a millisecond, and an agent's client waits for the server to start.
 #[derive(Debug, Parser)]
 #[command(disable_help_flag = true)]
 struct Serving {
@@ -224,7 +224,7 @@ impl Cli {
         let cli = matches.and_then(|matches| Self::from_arg_matches(&matches));
         match cli.map_err(|error| usage::hinted(error, &words, &command)) {
             Ok(cli) => cli,
-            // Help goes to standard output and is written for people, whatever the other flags are.
+            // Only errors are written as JSON: help is text for people even with `--json`.
             Err(error) if error.use_stderr() && usage::wants_json(&words) => {
                 let look = Look {
                     json: true,

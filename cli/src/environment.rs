@@ -27,8 +27,8 @@ pub(crate) struct Environment {
     pub(crate) rust: RustSettings,
     /// `SOURCE_DATE_EPOCH`, unparsed.
     source_date_epoch: Option<String>,
-    /// Which reports of libraries are shown, and the variable that sets it: `TOOLWARD_LOG`, or else
-    /// `RUST_LOG`.
+    /// The variable that sets which reports of libraries are shown, `TOOLWARD_LOG` or else
+    /// `RUST_LOG`, and its value.
     pub(crate) log: Option<(&'static str, String)>,
     /// `LISTEN_FDS`, if `LISTEN_PID` names this process.
     pub(crate) listen_fds: Option<String>,
@@ -70,7 +70,7 @@ impl Environment {
         Self {
             operator: toolward_operator::Environment::of_process(),
             guest_cargo: std::env::var_os("TOOLWARD_GUEST_CARGO").filter(|v| !v.is_empty()),
-            // If the variable is not set, the system's list of users is used.
+            // If `HOME` is not set, the system's list of users is used.
             home: std::env::home_dir().filter(|home| home.is_absolute()),
             rust: RustSettings {
                 cargo_home: directory_of_variable("CARGO_HOME"),
@@ -105,7 +105,8 @@ impl Environment {
         number.transpose()
     }
 
-    /// Returns the time of creation for things that are made now, in seconds since 1970.
+    /// Returns the time of creation for things that are made now, in seconds since 1970:
+    /// `SOURCE_DATE_EPOCH`, or else the current time.
     pub(crate) fn created(&self) -> Result<i64> {
         let now = || unix_seconds(SystemTime::now());
         Ok(self.source_date_epoch()?.unwrap_or_else(now))
@@ -120,7 +121,8 @@ impl Deref for Environment {
     }
 }
 
-/// Returns the directory in which Cargo builds, made absolute as Cargo does.
+/// Returns the directory in which Cargo builds, if a variable names one. It is made absolute in the
+/// same way as by Cargo.
 fn target_directory() -> Option<PathBuf> {
     ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"]
         .into_iter()

@@ -13,7 +13,8 @@ pub(crate) use toolward_operator::{Code as OperatorCode, Error as Failure, Kind}
 /// The result of a command, or of a part of one.
 pub(crate) type Result<T = (), E = Failure> = std::result::Result<T, E>;
 
-/// The exit codes, as `--help` documents them. The worst of several comes last.
+/// The exit codes, as `--help` documents them. The order is from best to worst, for commands with
+/// several results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
     Fine,
@@ -60,8 +61,8 @@ pub(crate) fn packed(error: impl Into<AuthorError>) -> Failure {
     }
 }
 
-/// The failure for an author's invalid input. It counts as failed, since nothing was to be
-/// verified.
+/// The failure for an author's invalid input. It counts as failed and not as refused, since nothing
+/// was to be verified.
 pub(crate) fn invalid(refusal: Refusal) -> Failure {
     Failure::refused(refusal).of_kind(Kind::Failed)
 }

@@ -20,7 +20,7 @@ use crate::environment;
 use crate::failure::Result;
 use crate::output::Context;
 
-/// A value of the library that is made from flags.
+/// A library's value that is made from flags.
 pub(crate) trait FromFlags: Sized {
     type Flags: Args;
 
@@ -64,8 +64,8 @@ impl<T: FromFlags> Args for Flagged<T> {
 pub(crate) struct TrustFlags {
     /// Trust this public key, for this command only
     ///
-    /// It may sign all ids. May be given again. [env: TOOLWARD_TRUST_KEY, files separated by
-    /// colons]
+    /// It may sign bundles with any ids. May be given again. [env: TOOLWARD_TRUST_KEY, files
+    /// separated by colons]
     #[arg(long, value_name = "PEM")]
     trust_key: Vec<PathBuf>,
 
@@ -98,7 +98,7 @@ impl FromFlags for Trust {
 pub(crate) struct PolicyFlags {
     /// Grant what this policy grants, on top of toolward.toml
     ///
-    /// May be given again; what one of them denies is denied.
+    /// May be given again. What any of these files denies is denied.
     #[arg(long, value_name = "FILE")]
     policy_file: Vec<PathBuf>,
 }
@@ -116,9 +116,10 @@ pub(crate) struct HostFlags {
     #[command(flatten)]
     policies: Flagged<PolicyFiles>,
 
-    /// Keep what tools store, and the record of calls, here
+    /// Keep the tools' stored data and the record of calls in this directory
     ///
-    /// Secrets and key-value buckets. [default: toolward in the user's state directory]
+    /// The stored data are secrets and key-value buckets. [default: toolward in the user's state
+    /// directory]
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     state_dir: Option<PathBuf>,
 }
@@ -162,7 +163,8 @@ pub(crate) struct SourceFlags {
 
     /// A bundle under work, unsigned: the directory with bundle.toml
     ///
-    /// Only grants to dev:DIR apply to it. Together with --bundle, its ids must differ from theirs.
+    /// Only grants to dev:DIR apply to it. Together with --bundle, it must not have ids of these
+    /// bundles, or ids below the prefixes of their publishers.
     #[arg(long, value_name = "DIR")]
     dev: Option<PathBuf>,
 
@@ -188,7 +190,7 @@ impl FromFlags for BundleSource {
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheFlags {
-    /// Keep compiled drivers here
+    /// Keep compiled drivers in this directory
     ///
     /// [default: toolward in the user's cache directory]
     #[arg(long, value_name = "DIR", hide_short_help = true)]
@@ -223,11 +225,11 @@ pub(crate) struct NetworkFlags {
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     docker_config: Option<PathBuf>,
 
-    /// Run the credential helpers that the file names
+    /// Run the credential helpers that the file of --docker-config names
     #[arg(long, hide_short_help = true, requires = "docker_config")]
     credential_helpers: bool,
 
-    /// Send the credentials for REGISTRY to the token server at ORIGIN, too
+    /// Also send the credentials for REGISTRY to the token server at ORIGIN
     #[arg(long, hide_short_help = true, value_name = "REGISTRY=ORIGIN")]
     allow_realm: Vec<String>,
 
@@ -235,7 +237,7 @@ pub(crate) struct NetworkFlags {
     #[arg(long, hide_short_help = true, value_name = "ORIGIN")]
     allow_redirects_to: Vec<String>,
 
-    /// Speak plain http with this machine itself
+    /// Allow plain http to this machine itself
     #[arg(long, hide_short_help = true)]
     plain_http: bool,
 }
@@ -261,7 +263,7 @@ impl FromFlags for Network {
 pub(crate) struct ConfineFlags {
     /// Leave this process its rights while it runs drivers
     ///
-    /// Code that escapes the sandbox then has yours.
+    /// Code that escapes the sandbox then has all your rights.
     #[arg(long, hide_short_help = true)]
     no_confine: bool,
 }

@@ -1,6 +1,6 @@
 //! Helper processes: this program, started again for one task. They compile drivers, record calls
-//! and run programs. A server waits for two of them, so their command line is parsed without the
-//! description of all commands, and the user's environment is not read.
+//! and run programs. A server waits for two helpers when it starts. To be fast, a helper parses its
+//! command line without the description of all commands, and does not read the user's environment.
 
 use std::io;
 use std::process::Stdio;
@@ -23,7 +23,7 @@ use crate::{logging, stderr};
 #[derive(Debug, Parser)]
 #[command(name = "toolward")]
 pub(crate) enum Helper {
-    /// Has drivers compiled
+    /// Starts workers that compile drivers
     #[command(name = "internal-compile-broker")]
     CompileBroker,
     /// Compiles one driver, for the broker
@@ -40,11 +40,11 @@ pub(crate) enum Helper {
         #[arg(long)]
         brief: bool,
     },
-    /// Has programs run
+    /// Starts programs that the policy grants
     #[cfg(feature = "programs")]
     #[command(name = "internal-exec-broker")]
     ExecBroker,
-    /// Becomes a program, for the broker
+    /// Becomes a program that the broker names
     #[cfg(feature = "programs")]
     #[command(name = "internal-exec-runner")]
     ExecRunner,
@@ -116,7 +116,7 @@ pub(crate) fn recorder() -> Result<RecorderCommand> {
     })
 }
 
-/// Returns the recorder of decisions about bundles in the ledger.
+/// Returns the value that records decisions about bundles in the ledger.
 pub(crate) fn trust_rows<'a>(trust: &'a Trust, context: &'a Context) -> Result<TrustRows<'a>> {
     Ok(TrustRows {
         command: recorder()?,
@@ -129,12 +129,12 @@ pub(crate) fn trust_rows<'a>(trust: &'a Trust, context: &'a Context) -> Result<T
 pub(crate) struct RecorderLog {
     pub(crate) stderr: Stdio,
     pub(crate) format: Option<LogFormat>,
-    /// Whether the log leaves out the checkpoints themselves. Used if the log is stored only where
-    /// a writer of the ledger can also write.
+    /// Whether the log leaves out the checkpoints themselves. Set if anyone who can write the
+    /// ledger can also change the log, so that checkpoints in it would prove nothing.
     pub(crate) brief: bool,
 }
 
-/// Starts the recorder, unless the configuration turns it off.
+/// Starts the recorder, unless the configuration turns the ledger off.
 pub(crate) fn start_recorder(
     setup: ConfiguredSetup<'_>,
     context: &Context,
@@ -172,9 +172,10 @@ pub(crate) fn close_recorder(recorder: Option<&CallRecorder>, context: &Context)
 fn record(format: Option<LogFormat>, brief: bool) -> Result {
     logging::start_of_recorder(format, brief);
     let confined = || {
-        // The recorder ends with its connection, which carries the last rows.
+        // Signals must not end the recorder: it ends with its connection, which carries the last
+        // rows.
         let _ = toolward_support::helper::survive_termination();
-        // Without the thread, lines are written directly.
+        // If this fails, lines are written directly.
         let _ = stderr::detach();
     };
     run_recorder(confined)

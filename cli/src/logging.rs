@@ -40,9 +40,9 @@ impl LogFormat {
     }
 }
 
-/// Shows events from now on: warnings and errors, except events that a client can cause at will; or
-/// the level of `TOOLWARD_LOG`, or else `RUST_LOG`. If a format is requested, the line of each call
-/// is also shown.
+/// Shows events from now on. By default these are warnings and errors, except events that a client
+/// can cause at will. `TOOLWARD_LOG`, or else `RUST_LOG`, chooses other events. If a format is
+/// requested, a line for each call is also shown.
 pub(crate) fn start(context: &crate::output::Context, format: Option<LogFormat>) {
     let mut shown = filter(context);
     let named = context.log.as_ref();
@@ -97,8 +97,8 @@ fn filter(context: &crate::output::Context) -> Targets {
         return usual;
     };
     match wanted.parse::<Targets>() {
-        // `RUST_LOG` is set for other programs, too. From `debug` on, the reports of rmcp contain
-        // arguments and results of calls.
+        // `RUST_LOG` is set for other programs, too, and from `debug` on, rmcp reports arguments
+        // and results of calls. So `RUST_LOG` shows rmcp's reports only if it names rmcp.
         Ok(filter) if *name == "RUST_LOG" && !wanted.contains("rmcp") => {
             filter.with_target("rmcp", LevelFilter::OFF)
         }
@@ -113,7 +113,8 @@ fn filter(context: &crate::output::Context) -> Targets {
     }
 }
 
-/// Formats each event as one line. An event contains text of guests, clients and servers.
+/// Formats each event as one line. Text is made visible and cut, since it may come from guests,
+/// clients and servers.
 struct Line;
 
 impl Write for Line {

@@ -1,9 +1,8 @@
 //! The `toolward` command: parses arguments, calls libraries, and prints results. Everything that a
 //! library can do is in a library.
 //!
-//! Exit codes: 0 fine; 1 the tool or a check failed; 2 wrong usage; 3
-//! verification refused; 4 denied by policy. A reader that closes the pipe
-//! changes none of them.
+//! Exit codes: 0 fine; 1 the tool or a check failed; 2 wrong usage; 3 verification refused; 4
+//! denied by policy. The exit code does not change if the reader closes the pipe.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -32,7 +31,8 @@ use crate::helper::Helper;
 use crate::output::{Context, Look};
 
 fn main() -> ExitCode {
-    // If the system refuses, a write beyond the limit ends the process, as in any other program.
+    // Makes a write beyond the limit on a file's size fail, and not end the process. If the system
+    // refuses, such a write ends the process, as in any other program.
     let _ = toolward_support::helper::survive_file_limit();
     let exit = match Helper::of_process() {
         Some(helper) => helper.run(),

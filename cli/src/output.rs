@@ -1,5 +1,6 @@
 //! Where output goes: results and diagnostics to standard output, everything else to standard
-//! error. With `--json`, a failure goes to standard output. Other people's text is sanitised first.
+//! error. With `--json`, failures also go to standard output. Other people's text is sanitised
+//! first.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -143,7 +144,7 @@ impl Context {
         let severities = failure.diagnostics.iter().map(|one| one.severity);
         let errors = severities.filter(|one| *one == Severity::Error).count();
         if errors > 0 {
-            // The message, and usually the hint, repeat the first diagnostic.
+            // The message, and usually the hint, repeat the first diagnostic, so they are left out.
             let above = match errors {
                 1 => "error".to_owned(),
                 _ => format!("{errors} errors"),
@@ -186,7 +187,8 @@ impl Context {
 #[derive(Debug)]
 pub(crate) struct Notes {
     look: Look,
-    /// The warnings that were written already. For example, a key may be read several times.
+    /// The warnings that were written already, so that a warning is not repeated. For example, a
+    /// key may be read several times.
     warned: Mutex<BTreeSet<String>>,
 }
 

@@ -24,7 +24,7 @@ enum Turn {
     /// Nothing is shown.
     #[default]
     Nobody,
-    /// The bar, which turns.
+    /// The bar, as a spinner.
     Bar,
     /// Another part of the program. `spin` states whether the bar returns afterwards.
     Held { spin: bool },
@@ -63,7 +63,8 @@ impl Bar {
         }
     }
 
-    /// Removes the bar as long as the returned value lives, while another part uses the terminal.
+    /// Removes the bar until the returned value is dropped, while another part of the program uses
+    /// the terminal.
     pub(crate) fn hold(&self) -> Hold<'_> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let spin = match *turn {
@@ -114,7 +115,7 @@ impl Progress for Bar {
     }
 }
 
-/// Keeps a bar away.
+/// Keeps a bar off the terminal until this value is dropped.
 pub(crate) struct Hold<'b>(&'b Bar);
 
 impl Drop for Hold<'_> {

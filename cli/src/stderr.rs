@@ -15,10 +15,10 @@ use crate::failure::{Failure, Result};
 
 /// How many bytes may wait for the reader.
 const MAX_BACKLOG_BYTES: usize = 256 * 1024;
-/// How long the end of the process waits for the reader.
+/// How long the process waits for the reader at its end.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Set once a thread writes the queue.
+/// Set as soon as a thread writes the queue.
 static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
 
 /// Writes lines.
@@ -30,8 +30,8 @@ pub(crate) fn write(text: String) {
 }
 
 /// Makes writing non-blocking from now on. Call it after the process is confined, since a thread
-/// that exists before that would not be confined. If the thread can't be started, that is reported
-/// and lines are still written directly.
+/// that exists before that would not be confined. If the thread can't be started, returns the
+/// error, and lines are still written directly.
 pub(crate) fn detach() -> Result {
     let queue = Arc::<Queue>::default();
     std::thread::Builder::new()

@@ -71,8 +71,8 @@ const OTHER_WORDS: &[(&[&str], &str)] = &[
     (&["version"], "--version"),
 ];
 
-/// Adds the command that was meant to the error, if its word is a word of another tool. Other
-/// suggestions of clap are kept if the help shows them.
+/// If the unknown command is a word of another tool, adds the command that was probably meant to
+/// the error. Otherwise keeps clap's suggestions, except hidden commands.
 pub(crate) fn hinted(
     mut error: clap::Error,
     words: &[OsString],

@@ -72,7 +72,7 @@ fn fill_around_code(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Breaks lines of which the first follows a label of ASCII.
+/// Breaks the lines of a text. The first line follows a label, which must be ASCII.
 fn fill_behind(label: &str, text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, line) in text.split('\n').enumerate() {
@@ -138,9 +138,9 @@ pub(crate) fn pieces(line: &str, width: usize) -> Vec<String> {
     pieces
 }
 
-/// The most columns that a character can take. All characters beyond ASCII count as two. A line
-/// that is too long would continue in the terminal's first column, and could pass for a line of
-/// this command.
+/// Returns the most columns that a character can take: two for any character beyond ASCII. With too
+/// small a count, a line would continue in the terminal's first column, and could look like a line
+/// of this command.
 fn columns(character: char) -> usize {
     match character {
         '\t' => 8,

@@ -1,5 +1,5 @@
-//! A form on the terminal: field by field, in plain lines. The tool's words follow a bar, like the
-//! arguments of a call.
+//! A form on the terminal: field by field, in plain lines. Each line of the tool's words starts
+//! with a bar, like the arguments of a call.
 
 use std::fmt::Write as _;
 use std::io;
@@ -13,11 +13,12 @@ use crate::wrap::pieces;
 
 const MAX_NAME_CHARS: usize = 200;
 const MAX_MESSAGE_CHARS: usize = 4000;
-/// How often a field is asked for again if its answer can't be read.
+/// How often a field is asked for at most. If none of the answers can be read, the form ends
+/// without an answer.
 const MAX_TRIES: usize = 3;
 
-/// Returns the text above the form: the asking tool, and its words behind a bar. Returns `None` if
-/// the question is not a form.
+/// Returns the text above the form: the tool that asks, and its words behind a bar. Returns `None`
+/// if the question is not a form.
 pub(super) fn shown(asked: &Asked, ask: &Ask, width: usize) -> Option<String> {
     let Ask::Form { message, .. } = ask else {
         return None;
@@ -51,7 +52,8 @@ fn barred(text: &str, width: usize) -> String {
 }
 
 /// Asks for each field. `say` shows a text. `line` reads a line without its end, or returns `None`
-/// if the person gives no answer. In that case the result is `None`, too.
+/// if the person gives no answer. The result is `None` then, and after [`MAX_TRIES`] invalid
+/// answers for a field.
 pub(super) fn filled(
     schema: &Value,
     width: usize,
@@ -86,7 +88,8 @@ pub(super) fn filled(
     Ok(Some(Value::Object(answer)))
 }
 
-/// A field for the person: its description behind the bar, then the expected values.
+/// Describes a field for the person: its name, description and choices behind the bar, then the
+/// kind of answer.
 fn described(name: &str, field: &Value, required: bool, width: usize) -> String {
     let text = |key: &str| field[key].as_str().map(|text| visible_line(text, 1000));
     let mut words = visible_line(name, MAX_NAME_CHARS);
@@ -146,7 +149,8 @@ fn choices(field: &Value) -> Vec<(&str, Option<&str>)> {
         .collect()
 }
 
-/// Returns the value of the typed text; `None` if the field is left out.
+/// Returns the value of the typed text; `None` if the field is left out. The error states the kind
+/// of answer that was expected.
 fn read(field: &Value, required: bool, typed: &str) -> Result<Option<Value>, &'static str> {
     let choices = choices(field);
     let kind = field["type"].as_str().unwrap_or_default();

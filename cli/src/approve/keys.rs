@@ -1,5 +1,6 @@
-//! Reads the answer to a question key by key. Enter alone and Ctrl-C mean no. The terminal's own
-//! line editing is not used, since Ctrl-C would then end the command instead of answering.
+//! Reads a person's answers key by key. For a yes-or-no question, Enter alone and Ctrl-C mean no.
+//! The terminal's own line editing is not used, since Ctrl-C would then end the command instead of
+//! answering.
 
 use std::io;
 
@@ -13,7 +14,7 @@ use rustix::termios::{
 /// Columns of a terminal that does not report its width.
 const DEFAULT_COLUMNS: usize = 80;
 
-/// Longest line of a form.
+/// Longest line; further text is ignored.
 const MAX_LINE_BYTES: usize = 4096;
 
 /// Longest answer; a longer one is not a yes.
@@ -43,7 +44,7 @@ impl TerminalKeys {
         Ok(Self { before })
     }
 
-    /// Drops the keys that were typed and not read yet, and reports them: a person may have
+    /// Drops the keys that were typed and not read yet, and reports that, since a person may have
     /// answered as soon as the question appeared.
     pub(super) fn forget(&self) -> io::Result<()> {
         let typed = rustix::io::ioctl_fionread(io::stdin())?;

@@ -1,5 +1,5 @@
 //! The text of an approval question on a terminal. Every line of the arguments and of the body is
-//! behind a bar, so that it can't pass for the question or for a fact.
+//! behind a bar, so that no such line looks like the question or like a fact about the call.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ const MAX_NAME_CHARS: usize = 200;
 /// The most items that are shown of each kind: capabilities, tools that a yes does not cover, and
 /// reasons.
 const MAX_ITEMS: usize = 20;
-/// Columns that a line keeps, however narrow the terminal.
+/// The fewest columns of a line, even if the terminal is narrower.
 const MIN_COLUMNS: usize = 30;
 
 /// The prefix of every line of arguments.
@@ -48,7 +48,7 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
         false => format!("{publisher}, ANOTHER publisher"),
     };
     fact("driver", &format!("{driver} by {by}"));
-    // Everything that a yes covers is shown, since the host keeps it short.
+    // Everything that a yes covers is shown uncut, since the host limits the number of drivers.
     if !request.fallbacks.is_empty() {
         fact("", &reach(&request.driver_hosts, &request.driver_regions));
     }
@@ -78,7 +78,7 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
     if let Some(cost) = &request.cost {
         fact("cost", &name(cost));
     }
-    // Everything that a yes covers is shown, since the host keeps it short.
+    // Everything that a yes covers is shown uncut, since the host limits the number of tools.
     for chained in &request.chain {
         let tool = visible_line(&chained.tool, usize::MAX);
         let by = match chained.publisher == request.publisher {
@@ -131,7 +131,7 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
     out
 }
 
-/// Why a person is asked, except for reasons that the effects have shown already.
+/// Returns why a person is asked, without the reason that the effects already show.
 fn reasons(request: &ApprovalRequest) -> Vec<String> {
     let changes = AskReason::Mutates.to_string();
     let reasons = request.reasons.iter();
@@ -152,7 +152,7 @@ fn reach(hosts: &[String], regions: &[String]) -> String {
     visible_line(&line, usize::MAX)
 }
 
-/// AIP-14, `risk_level`.
+/// The meaning of a `risk_level` in AIP-14.
 fn risk(level: u8) -> &'static str {
     match level {
         0 => "0 of 3",
@@ -162,7 +162,7 @@ fn risk(level: u8) -> &'static str {
     }
 }
 
-/// Returns the first items of a list, and how many more there are.
+/// Returns the first items of a list. If there are more, the last item states how many.
 fn limited(items: &[String]) -> Vec<String> {
     let mut shown: Vec<String> = items
         .iter()
@@ -229,7 +229,7 @@ impl Cut {
         match value {
             Value::String(text) => Value::String(self.text(text)),
             Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
-            // Names are not shortened, since two of them must not become equal.
+            // Keys are not shortened, since two keys must not become equal.
             Value::Object(map) => map
                 .iter()
                 .map(|(key, value)| (key.clone(), self.value(value)))

@@ -19,7 +19,7 @@ use crate::environment::search_path;
 use crate::prelude::*;
 use crate::{approve, helper};
 
-/// How many lines of the tools' output the error of a failed build contains.
+/// The most lines of the build tools' output in the JSON error of a failed build.
 const MAX_LOG_LINES: usize = 10_000;
 
 #[derive(Debug, Args)]
@@ -42,17 +42,17 @@ pub(crate) struct Arguments {
     #[arg(long)]
     offline: bool,
 
-    /// Where the tools of other languages are installed
+    /// Where the build tools of languages other than Rust are installed
     ///
     /// [default: TOOLWARD_TOOLCHAIN, else toolchain in Toolward's data directory]
     #[arg(long, value_name = "DIRECTORY")]
     toolchain: Option<PathBuf>,
 
-    /// Start the tools without asking whether this directory may be built
+    /// Start the build tools without asking whether this directory may be built
     #[arg(long)]
     allow_build: bool,
 
-    /// Let the tools read and write all that you can, and use the network
+    /// Let the build tools use the network, and read and write all that you can
     ///
     /// For compilers that need more than the sources and their own files.
     #[arg(long)]
@@ -174,9 +174,9 @@ fn report(built: &[Built], directory: &Path, confined: bool, context: &Context) 
     context.result(&value, lines.join("\n"))
 }
 
-/// Asks for the consent to build a directory and remembers it, unless it was given before or a flag
-/// (`allowed`) gives it. A build starts programs on the directory's sources, which may come from
-/// other people.
+/// Asks for the consent to build a directory, unless a flag (`allowed`) gives it, and remembers it.
+/// Does nothing if the consent was given before. A build starts programs on the directory's
+/// sources, which may come from other people.
 fn confirm(plan: &Plan, allowed: bool, confined: bool, context: &Context) -> Result {
     let programs = plan.programs();
     // Consent to build with all rights includes consent to build confined.
@@ -194,7 +194,8 @@ fn confirm(plan: &Plan, allowed: bool, confined: bool, context: &Context) -> Res
         true => "They read nothing in your home but the checkout and the toolchain.",
         false => "They run with your rights, and can read what you can read.",
     };
-    // Output for a program has no notes, so a person would not know what the question is about.
+    // If the output is for a program, nothing is asked, since the text above the question is not
+    // shown.
     if !allowed && !approve::agrees(&format!("{starts}. {reach}"), "Build it?", context) {
         let message = format!("{starts}: not confirmed");
         let failure = Failure::denied(Code::BuildUnconfirmed, message);
@@ -205,7 +206,7 @@ fn confirm(plan: &Plan, allowed: bool, confined: bool, context: &Context) -> Res
 }
 
 /// Remembers that these programs may build this directory, either only confined or in any case. If
-/// this can't be written, the next build asks again.
+/// the consent can't be stored, the next build asks again.
 pub(crate) fn remember_consent(plan: &Plan, confined: bool, context: &Context) {
     let Some(mark) = consent_mark(plan, confined, context) else {
         return;
@@ -217,8 +218,8 @@ pub(crate) fn remember_consent(plan: &Plan, confined: bool, context: &Context) {
     }
 }
 
-/// The file whose presence means that the directory may be built. It is for this directory, not for
-/// another one at the same path, and for these programs.
+/// The file whose presence means that the directory may be built. The consent is for these programs
+/// and for this directory, but not for another directory at the same path.
 fn consent_mark(plan: &Plan, confined: bool, context: &Context) -> Option<PathBuf> {
     let directory = &plan.directory;
     let found: Metadata = directory.metadata().ok()?;
@@ -234,7 +235,8 @@ fn consent_mark(plan: &Plan, confined: bool, context: &Context) -> Option<PathBu
     Some(state.join("builds").join(Digest::of(&key).to_string()))
 }
 
-/// Returns the probe of these components, if they can be probed, and a host without grants for it.
+/// Returns the probe, which asks these components for the tools that they serve, and a host without
+/// grants for it. Returns `None` if the components can't be probed.
 pub(super) fn probe(
     content: &Content,
     cache: &CompileCache,
@@ -247,8 +249,8 @@ pub(super) fn probe(
     probe.transpose()
 }
 
-/// Probes the components of a directory under work in this process, which is confined from then on.
-/// A bundle whose documents have errors is not probed, since `check` lists the errors.
+/// Probes the components of a bundle's source directory in this process, which is confined from
+/// then on. A bundle whose documents have errors is not probed, since `check` lists the errors.
 fn missing_tools(directory: &Path, context: &Context) -> Result<Vec<MissingTool>> {
     let Ok(content) = Content::from_dev(directory) else {
         return Ok(Vec::new());

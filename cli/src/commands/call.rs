@@ -50,10 +50,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "JSON|@FILE")]
     context: Option<String>,
 
-    /// Give the tool this, too: network:HOST or workspace:/PATH=DIR
+    /// Also grant the tool this capability: network:HOST or workspace:/PATH=DIR
     ///
-    /// For this call only. May be given again. A deny wins, and a person is asked about what it may
-    /// change.
+    /// For this call only. A deny of the policy takes precedence. A person is asked if the tool may
+    /// change something, or if a bundle may call tools. May be given again.
     #[arg(long, value_name = "CAPABILITY")]
     grant: Vec<String>,
 
@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
 
     /// Give the call an id, as an idempotency key: a UUIDv7 of the last day
     ///
-    /// A call that changes something runs once for each id.
+    /// A call that changes something runs only once for each id.
     #[arg(long, value_name = "UUID")]
     id: Option<String>,
 
@@ -110,7 +110,7 @@ impl Arguments {
             return Err(request::not_a_flag(&self.tool, stray));
         }
         let (source, means, trust) = (&self.source, &self.means, &self.source.trust);
-        // The recorder starts while bundles are read.
+        // The recorder's process starts while bundles are read.
         let log = RecorderLog {
             stderr: std::process::Stdio::null(),
             format: None,
@@ -153,7 +153,7 @@ impl Arguments {
         let begin =
             |started: StartedRecorder| started.begin(&contents, Some(&granted), confinement);
         let recorder = started.map(begin).transpose()?;
-        // A call that was refused above is recorded, but has created no cache.
+        // Comes after the refusals above: a refused call is recorded, but creates no cache.
         let broker = self.cache.broker(&helper::compiler()?, context)?;
         broker.start()?;
         let programs = Programs::start(&granted, context)?;
@@ -196,9 +196,9 @@ impl Arguments {
                 }
             }
         });
-        // A check that continues past its deadline is not waited for.
+        // Does not wait for a schema check that continues after the call's deadline.
         runtime.shutdown_background();
-        // The host shares the bar, for its questions.
+        // Dropping the bar would not clear it, since the host still shares it for its questions.
         bar.clear();
         helper::warn_if_not_kept(&broker, context);
         helper::close_recorder(recorder.as_ref(), context);
@@ -268,8 +268,8 @@ fn show(
     })
 }
 
-/// Returns the granted hosts whose addresses are not granted, if a network request of the driver
-/// was refused.
+/// Returns the hosts that are granted to the driver but have addresses that are not granted, if a
+/// network request of the driver was refused.
 fn internal_addresses(tool: &ToolFacts, reply: &Reply) -> Vec<InternalAddress> {
     let mut violations = reply.metadata.violations.iter();
     let is_refused = violations.any(|one| one.kind == (&Class::Network).into());
@@ -312,7 +312,7 @@ fn heard(events: &mut Events) -> Vec<Arc<CallEvent>> {
     heard
 }
 
-/// Shows the driver's reports on the bar, and records them.
+/// Shows the driver's progress on the bar, and records it.
 struct Watch {
     bar: Arc<Bar>,
     #[cfg(feature = "adapters")]

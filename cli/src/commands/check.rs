@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BUNDLE")]
     against: Option<PathBuf>,
 
-    /// Say what a code means and what to do about it, instead
+    /// Explain this code and what to do about it, instead of checking
     #[arg(long, value_name = "CODE", conflicts_with_all = ["path", "deny_warnings", "against"])]
     explain: Option<String>,
 }
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit> {
     Ok(if failed { Exit::Failed } else { Exit::Fine })
 }
 
-/// The formats of other hosts.
+/// The formats of other hosts' documents, from which bundles can be made.
 #[cfg(feature = "adapters")]
 const FORMATS: &[&dyn ImportFormat] = toolward_adapters::import::FORMATS;
 #[cfg(not(feature = "adapters"))]

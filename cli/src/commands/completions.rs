@@ -139,8 +139,9 @@ impl ManPages {
     }
 }
 
-/// For bash: a function that wraps the generated one. It compares a name as text and never expands
-/// it, and runs the `toolward` of PATH instead of the word before the cursor.
+/// For bash: a function that wraps the generated function. It compares names as text and never
+/// expands them. It gets the names from the `toolward` of PATH, even if the typed line starts
+/// another program.
 fn bash_names(command: &Command) -> String {
     let cases: String = COMPLETED
         .iter()
@@ -169,7 +170,8 @@ fn switches(command: &Command) -> BTreeSet<String> {
     &alone - &with_value
 }
 
-/// If the line names a store or a configuration, the names are read there.
+/// The wrapper for bash. If the typed line names a store or a configuration, the names come from
+/// there.
 const BASH: &str = include_str!("completions/names.bash");
 
 /// For fish: one line for each command whose argument is a name, after the generated lines.
@@ -220,7 +222,8 @@ fn zsh_names(script: &str) -> String {
         let names = format!(":_toolward_names {}", kind.word());
         script.replace(&format!(":({})", kind.mark()), &names)
     });
-    // Before the first call of the function, for a script that is a file of `fpath`.
+    // The function is inserted before the line that first calls it, so that the script also works
+    // as a file of `fpath`.
     match named.rsplit_once(ZSH_LAST) {
         Some((before, last)) => format!("{before}{ZSH}\n{ZSH_LAST}{last}"),
         None => named,

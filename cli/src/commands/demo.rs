@@ -11,11 +11,11 @@ const SERVER: &str = "toolward-demo";
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Remove the demo, with everything in its directory that it made
+    /// Remove the demo, and everything that it made in its directory
     #[arg(long, conflicts_with_all = ["client", "no_confine"])]
     remove: bool,
 
-    /// Print the block for this client
+    /// Print the configuration block for this client
     #[arg(long, value_enum, default_value = "claude-code")]
     client: McpClient,
 

@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PROGRAM")]
     guest_cargo: Option<OsString>,
 
-    /// Where the tools of other languages are installed
+    /// Where the build tools of languages other than Rust are installed
     ///
     /// [default: TOOLWARD_TOOLCHAIN, else toolchain in Toolward's data directory]
     #[arg(long, value_name = "DIRECTORY")]
@@ -51,8 +51,8 @@ pub(crate) struct Arguments {
     store: Flagged<StoreLocation>,
 }
 
-/// The kinds that one word names. A type alias, since clap takes a list of lists for a list of
-/// occurrences.
+/// The kinds of drivers that one word names. An alias, since clap treats the literal type
+/// `Vec<Vec<_>>` as values grouped by occurrence of the flag.
 type Kinds = Vec<BuildKind>;
 
 fn words() -> Vec<&'static str> {
@@ -89,7 +89,7 @@ impl Arguments {
         Ok(if failed { Exit::Failed } else { Exit::Fine })
     }
 
-    /// Whether a check fails.
+    /// Runs and reports all checks, and returns whether one fails.
     fn check(&self, context: &Context) -> Result<bool> {
         let (policies, config) = (&self.policies, self.config.as_deref());
         let trust = Trust::of_config(self.config.clone());
@@ -118,7 +118,7 @@ impl Arguments {
         Ok(failed)
     }
 
-    /// Whether a language's tools are missing.
+    /// Reports the tools of the named languages, and returns whether some are missing.
     fn check_languages(&self, context: &Context) -> Result<bool> {
         let found = self.language_tools(context);
         let failed = found.iter().any(|(_, tools)| tools.is_err());
@@ -144,7 +144,7 @@ impl Arguments {
         Ok(failed)
     }
 
-    /// Returns the tools of these languages, or of all languages if none is named.
+    /// Returns the tools of the named languages, or of all languages if none is named.
     fn language_tools(&self, context: &Context) -> Vec<LanguageTools> {
         let options = BuildOptions {
             cargo: guest_cargo(self.guest_cargo.as_ref(), context),
@@ -160,7 +160,7 @@ impl Arguments {
         asked.into_iter().map(look).collect()
     }
 
-    /// A missing language is only a note, since only authors build, and only in a few languages.
+    /// Missing tools are only a note, since only authors build, and only in a few languages.
     fn language_check(&self, (kind, tools): LanguageTools, context: &Context) -> Check {
         let name = match kind {
             BuildKind::Rust => "guest-toolchain",

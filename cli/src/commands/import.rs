@@ -12,7 +12,7 @@ use super::new::places;
 use crate::helper::own_program;
 use crate::prelude::*;
 
-/// How many functions without a tool are named.
+/// The most functions that are shown from which no tool was made.
 const MAX_SHOWN: usize = 20;
 
 /// How many remarks about tools are shown.
@@ -23,15 +23,16 @@ const MAX_POLICY: usize = 1024 * 1024;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// A component with plain functions, as Wassette calls them: each becomes a tool
+    /// A component with plain functions, such as Wassette runs; each function becomes a tool
     Component {
         /// The component
         file: PathBuf,
         #[command(flatten)]
         declared: DeclaredFlags,
     },
-    /// A tool of Amplifier, or a directory with one. It is asked for its description in a
-    /// sandbox that reaches nothing
+    /// A tool of Amplifier: its component, or a directory with the component
+    ///
+    /// The component is asked for its description in a sandbox that reaches nothing.
     Amplifier {
         /// The component, or a directory with one file that ends in .wasm
         path: PathBuf,
@@ -42,34 +43,35 @@ pub(crate) enum Command {
     Definitions(definitions::Command),
 }
 
-/// What the tools are called, and what they may ask for: only what these flags name.
+/// The ids of the tools, and what the tools may ask for: only what these flags name.
 #[derive(Debug, Args)]
 pub(crate) struct DeclaredFlags {
-    /// The id of the bundle and its tool; of several tools, the beginning of each
+    /// The id of the bundle and its tool. If there are several tools, their ids start with it
     #[arg(long)]
     id: String,
 
-    /// Who will sign it
+    /// The publisher who will sign the bundle
     #[arg(long, default_value = "local")]
     publisher: String,
 
-    /// A directory that the tools see, such as /data; with :rw behind, they also write there
+    /// A directory that the tools see, such as /data; with :rw at the end, they can also write
+    /// there
     #[arg(long, value_name = "PATH[:rw]")]
     workspace: Vec<String>,
 
-    /// A host that they send requests to
+    /// A host that the tools send requests to
     #[arg(long, value_name = "HOST")]
     network: Vec<String>,
 
-    /// A secret that is put into their requests
+    /// A secret that is put into the tools' requests
     #[arg(long, value_name = "SLUG")]
     secret: Vec<String>,
 
-    /// They change nothing: no person is asked before a call, which may be made again
+    /// The tools change nothing: no person is asked before a call, and a call may be repeated
     #[arg(long)]
     read_only: bool,
 
-    /// Where to; the directory must not exist
+    /// The directory to make; it must not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 }
@@ -123,7 +125,7 @@ impl DeclaredFlags {
     }
 }
 
-/// Writes the imported bundle, and shows its content. `todo` is the first step for a person.
+/// Writes the imported bundle, lists its files, and shows the next steps. `todo` is the first step.
 fn written(
     imported: &Imported,
     directory: &Path,
@@ -183,8 +185,8 @@ fn failed(error: ImportError) -> Failure {
     crate::failure::failed(error).with_diagnostics(found)
 }
 
-/// Returns the files with wanted names in a directory, sorted by name; at most one more than
-/// `limit`.
+/// Returns the files with wanted names in a directory, sorted by name. Returns at most one file
+/// more than `limit`, which shows that there are too many.
 fn files_in(
     directory: &Path,
     limit: usize,
@@ -255,8 +257,8 @@ fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
 /// The most bytes of all files of one import.
 const MAX_TOTAL: usize = 64 * 1024 * 1024;
 
-/// The bytes that are left for the files of one import: all files are in memory before the first is
-/// examined.
+/// The bytes that the files of one import may still have. They are limited, since all files are in
+/// memory before the first is examined.
 struct Budget(usize);
 
 impl Budget {

@@ -1,5 +1,5 @@
-//! `inspect`: shows what a bundle contains and what it asks for. It needs no trust, and shows
-//! whether the bundle is trusted.
+//! `inspect`: shows what a bundle contains and what it asks for. Also shows bundles that are not
+//! trusted, and states whether the bundle was verified.
 
 use std::io::Read as _;
 
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result {
     }
 }
 
-/// Returns the installed bundle with this name, if no file has the name.
+/// Returns the installed bundle with this id, or with a tool of this id, if no file has this name.
 fn installed(arguments: &Arguments, context: &Context) -> Result<Option<Content>> {
     let (Some(name), false) = (arguments.path.to_str(), arguments.path.exists()) else {
         return Ok(None);
@@ -228,7 +228,7 @@ fn input(input: &InputView) -> String {
     }
 }
 
-/// Reads the bytes of a component's file, at most one more than a component may have.
+/// Reads a component's file, at most one byte more than a component may have.
 pub(super) fn read_component(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // The additional byte shows that a file is too large.

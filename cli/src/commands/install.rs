@@ -21,15 +21,18 @@ pub(crate) use update::Update;
 pub(crate) struct InstallFlags {
     /// The channel whose index names the current release
     ///
-    /// [default: the only configured one]
+    /// [default: the configured channel, if there is only one]
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
 
-    /// Accept the surface with this digest, as it was shown when it was held
+    /// Accept the held release whose surface has this digest
+    ///
+    /// The surface is what models and policies see of the bundle. The digest was shown when the
+    /// release was held.
     #[arg(long, value_name = "DIGEST")]
     accept: Option<String>,
 
-    /// Allow an older release than was installed before, and say why
+    /// Allow a release that is older than one installed before, for this reason
     #[arg(long, value_name = "WHY")]
     allow_rollback: Option<String>,
 
@@ -146,7 +149,7 @@ fn print(state: &str, installed: &InstalledBundle, context: &Context) -> Result 
     )
 }
 
-/// The person at the terminal.
+/// Asks the person at the terminal about hosts that a registry names.
 #[derive(Debug)]
 struct TerminalHosts(toolward_operator::Environment);
 

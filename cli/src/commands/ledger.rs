@@ -19,23 +19,23 @@ use crate::prelude::*;
 pub(crate) enum Command {
     /// List rows, newest first
     List(list::Arguments),
-    /// Show the rows about a call, or one row, with what is kept of the payloads
+    /// Show the rows about a call, or one row, with their stored payloads
     Show(show::Arguments),
     /// Show the recorded results of calls
     Replay(show::ReplayArguments),
-    /// Verify every row, checkpoint and kept payload
+    /// Verify every row, checkpoint and stored payload
     Verify(verify::Arguments),
-    /// Write all rows as lines of JSON, or a copy for other people's programs
+    /// Write all rows as lines of JSON, or a copy for other programs
     Export(export::Arguments),
-    /// Sign the current ledger, and write the signed note
+    /// Sign the ledger's current rows, and write the signed checkpoint
     Checkpoint(Which),
     /// Write a proof that a row is in the ledger (tlog-proof)
     Prove(show::Prove),
-    /// Delete the records of old rows; checkpoints and proofs still hold
+    /// Delete the records of old rows; checkpoints and proofs remain valid
     Prune(verify::Prune),
-    /// Delete payloads and a principal's name
+    /// Delete stored payloads, and a principal's name if a principal is given
     Erase(verify::EraseFlags),
-    /// Show where the ledger is, how large, and what it keeps
+    /// Show where the ledger is, how large it is, and what it stores
     Info(Which),
 }
 
@@ -60,13 +60,13 @@ impl Command {
 /// Which ledger.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// Read from this file which ledger is meant
+    /// Read the ledger's settings from this file
     ///
     /// [default: toolward.toml in the user's configuration directory]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// The ledger's directory, a copy's for example [default: as configured]
+    /// The directory of the ledger, or of a copy of it [default: as configured]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
 }
@@ -122,7 +122,7 @@ impl Found {
     }
 }
 
-/// A range of rows: from a row on, and before another row.
+/// A range of rows: `from` and the rows after it, up to but without `to`.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Rows {
     pub(super) from: u64,
@@ -143,7 +143,7 @@ pub(super) fn rows(text: &str) -> Result<Rows, String> {
         .ok_or_else(|| "expected rows as FROM..TO: numbers, the first below the second".to_owned())
 }
 
-/// The name that a person gives for a call or a row.
+/// A call or a row, as a person names it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum CallOrRow {
     Row(u64),
@@ -159,14 +159,14 @@ pub(super) fn id(text: &str) -> Result<CallOrRow, String> {
     })
 }
 
-/// Returns the principal of a record, unless its name was erased.
+/// Returns the name of a record's principal, unless the name was erased.
 fn principal(record: &Record, reader: &Reader) -> Result<Option<String>> {
     let person = record.event.person();
     let name = person.map(|person| reader.name(&person)).transpose()?;
     Ok(name.flatten())
 }
 
-/// The failure if no row is about the requested call.
+/// The failure if the requested row does not exist. `about` names it, such as `of the call ID`.
 fn no_row(about: String) -> Failure {
     toolward_ledger::Error::NoRow(about.into()).into()
 }

@@ -36,18 +36,18 @@ pub(crate) fn run(command: &Command, context: &Context) -> Result {
 
 #[derive(Debug, Args)]
 pub(crate) struct TokenArguments {
-    /// Whose token it is, in up to 64 of a-z, 0-9, ., - and _
+    /// The name of the token's holder: up to 64 of a-z, 0-9, ., - and _
     ///
-    /// What each stores, is asked and approves is kept apart.
+    /// Each name has separate stored data, questions and approvals.
     name: String,
 
-    /// A tool that it may use: an id, id@major, a prefix with .*, or * for all
+    /// A tool that the holder may use: an id, id@major, a prefix with .*, or * for all
     ///
     /// May be given again. [default: none]
     #[arg(long, value_name = "PATTERN")]
     tools: Vec<String>,
 
-    /// Trust its client to ask a person before a tool does what needs approval
+    /// Trust the holder's client to ask a person before a tool does what needs approval
     #[arg(long)]
     may_approve: bool,
 
@@ -100,7 +100,7 @@ const MAX_NAME_CHARS: usize = 64;
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigFlags {
-    /// The client to print it for
+    /// The client that will use the server
     #[arg(value_enum)]
     client: McpClient,
 
@@ -110,13 +110,13 @@ pub(crate) struct ConfigFlags {
 
     /// Have the client connect to this address, which `serve --http` printed
     ///
-    /// Without it the client starts a server.
+    /// Without this flag, the client starts a server.
     #[arg(long, value_name = "URL", conflicts_with = "flags")]
     url: Option<String>,
 
-    /// Write the entry into your file of the client, after a yes
+    /// Write the entry into the client's file in your home directory, after a yes
     ///
-    /// Shows the difference and asks on the terminal. All other text of the file stays.
+    /// Shows the difference and asks on the terminal. All other text of the file stays unchanged.
     #[arg(long)]
     write: bool,
 
@@ -148,7 +148,7 @@ fn config(arguments: &ConfigFlags, context: &Context) -> Result {
         }
     })?;
     match trust {
-        // With a token, the token's own `may_approve` decides.
+        // If the client connects with a token, the token's own `may_approve` decides.
         None => Ok(()),
         Some(trust) => arguments.let_approve(&trust, context),
     }
@@ -235,8 +235,8 @@ impl ConfigFlags {
     }
 
     /// Asks whether the client that starts the server may ask its person for approval, and writes
-    /// `[clients]`. If the person declines, that is not an error: the entry is written in either
-    /// case.
+    /// `[clients]` of the configuration. If the person declines, that is not an error: the client's
+    /// file has the entry in either case.
     fn let_approve(&self, trust: &Trust, context: &Context) -> Result {
         let names = self.client.sent_names(&self.name);
         let place = trust.place(context)?.display().to_string();

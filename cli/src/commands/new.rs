@@ -11,7 +11,7 @@ use crate::prelude::*;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where; the directory must not exist
+    /// The directory to make; it must not exist
     directory: PathBuf,
 
     /// The id of the bundle and its tool, such as text.greet
@@ -20,14 +20,14 @@ pub(crate) struct Arguments {
     #[arg(long)]
     id: Option<String>,
 
-    /// Who will sign it [default: local, until you write your name into bundle.toml]
+    /// The publisher who will sign [default: local, until you write your name into bundle.toml]
     #[arg(long)]
     publisher: Option<String>,
 
     /// What the bundle is made of
     ///
-    /// Contracts and drivers, or a tools.json of version 1 as Runloop writes it, whose tools are
-    /// requests.
+    /// `bundle`: contracts and drivers. `runloop`: a tools.json of version 1, in Runloop's form,
+    /// whose tools are HTTP requests.
     #[cfg(feature = "adapters")]
     #[arg(long, value_enum, default_value = "bundle")]
     format: Format,
@@ -45,8 +45,8 @@ pub(crate) struct Arguments {
 const NO_PUBLISHER: &str = "local";
 
 impl Arguments {
-    /// Returns the publisher. Notes it if none was chosen, since operators trust a publisher by its
-    /// name.
+    /// Returns the publisher. If none was chosen, writes a note, since operators trust a publisher
+    /// by its name.
     fn publisher(&self, context: &Context) -> String {
         self.publisher.clone().unwrap_or_else(|| {
             context.note(format!(
@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result {
     };
     let files = scaffold::create(directory, &options).map_err(failed)?;
     arguments.report(&options.id, &files, context)?;
-    // Its sources come from this command, so no consent is needed.
+    // The bundle's sources come from this command, so building them needs no consent.
     if let Ok(plan) = Plan::read(directory) {
         build::remember_consent(&plan, false, context);
     }

@@ -24,8 +24,9 @@ pub(crate) struct Arguments {
 
     /// Name the compilers, as `toolward build` prints them
     ///
-    /// The bundle then states from which sources and by which compilers its components were built,
-    /// signed with the first key. Without that statement such a bundle is refused.
+    /// The bundle then contains a statement, signed with the first key, that names the sources and
+    /// the compilers of the bundle's components. If this statement is removed, hosts refuse the
+    /// bundle.
     #[arg(long, value_name = "COMPILERS", requires = "key")]
     provenance: Option<String>,
 

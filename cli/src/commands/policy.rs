@@ -16,11 +16,11 @@ use crate::prelude::*;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List a bundle's tools: allowed, asking a person, or blocked; and its
-    /// prompts and resources: served or hidden
+    /// List a bundle's tools (allowed, asking a person, or blocked), and its prompts and resources
+    /// (served or hidden)
     List(Subject),
-    /// Write the smallest policy that lets a bundle's tools run, and its prompts
-    /// and resources be seen
+    /// Write the smallest policy that lets a bundle's tools run and clients see its prompts and
+    /// resources
     Suggest(suggest::Suggest),
     /// Add what `suggest` prints to the policy's file, after you have seen it and
     /// typed a yes
@@ -43,7 +43,7 @@ impl Command {
     }
 }
 
-/// Bundles, and the policy that they are held to.
+/// Bundles, and the policy under which they are reviewed.
 #[derive(Debug, Args)]
 pub(crate) struct Subject {
     #[command(flatten)]
@@ -58,7 +58,7 @@ impl Subject {
         PolicyReview::read(&self.source, &self.policies, context)
     }
 
-    /// Returns the failure if the name is the name of an installed tool that was left out.
+    /// If this is the name of an installed tool that was left out, returns why it was.
     pub(crate) fn withheld(
         &self,
         review: &PolicyReview,
@@ -80,7 +80,8 @@ fn check(file: Option<&PathBuf>, context: &Context) -> Result {
         })?,
     };
     let file = ConfigFile::read(&path)?;
-    // Problems with a position come first. The file could be read, so they only fail the check.
+    // Checks that report a position in the file come first. The file could be read, so a problem in
+    // it fails the check and is not a usage error.
     let failed = |failure: Failure| failure.of_kind(Kind::Failed);
     let policy = file.policy().map_err(failed)?;
     let trust = file.trust_store().map_err(failed)?;
@@ -155,7 +156,7 @@ fn list(subject: &Subject, context: &Context) -> Result {
         let reason = shown(&reason);
         context.result(&value, format_args!("REFUSED  {tool} of {id}: {reason}"))?;
     }
-    // A grant may be about other bundles than the named ones.
+    // Only for installed bundles: with named bundles, an unused rule may be for another bundle.
     if subject.source.kind() == SourceKind::Installed && refused.is_empty() {
         for unused in review.unused_rules() {
             context.warning(shown(&unused));

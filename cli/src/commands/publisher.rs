@@ -21,11 +21,11 @@ pub(crate) enum Command {
     Push(Push),
     /// Pull a bundle from a registry, and verify it, without installing it
     Pull(Pull),
-    /// Make a publisher's first document: its name, its keys, and how many must sign
+    /// Make a publisher's first document: its name, its keys, and how many of them must sign
     New(documents::New),
     /// Make the next document: keys added, dropped or revoked
     ///
-    /// The thresholds of both documents sign it.
+    /// It needs enough signatures for the thresholds of both documents, the current and the next.
     Next(documents::Next),
     /// Make a list of revoked bundles and keys
     Revoke(documents::Revoke),
@@ -56,15 +56,15 @@ impl Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Push {
-    /// A signed bundle, a directory or an archive; or a document of `publisher`
+    /// A signed bundle (a directory or an archive), or a document that `toolward publisher` made
     bundle: PathBuf,
 
     /// Where to: oci://REGISTRY/REPOSITORY:TAG
     reference: String,
 
-    /// Push no bundle, but attach its signatures to the one in the registry
+    /// Push only the bundle's signatures, and attach them to the bundle in the registry
     ///
-    /// Both must be the same bundle.
+    /// Both bundles must be the same.
     #[arg(long)]
     signatures: bool,
 
@@ -168,7 +168,8 @@ impl Pull {
     }
 }
 
-/// Reads the document in a file, by the type in its envelope.
+/// Reads the document in a file, and returns its kind and its bytes. Returns `None` if the file is
+/// not a document.
 fn document(path: &Path) -> Result<Option<(DocumentArtifact, Vec<u8>)>> {
     if !signing::is_document(path) {
         return Ok(None);

@@ -6,7 +6,8 @@ use toolward_host::{CallError, ErrorClass, ErrorCode, Origin, Reply};
 
 use crate::prelude::*;
 
-/// Shows a reply. With `verbose` it includes everything that the driver printed.
+/// Shows a reply. Includes what the driver logged and printed if `verbose` is set or the call
+/// failed.
 pub(super) fn show(reply: &Reply, verbose: bool, context: &Context) -> Result<Exit> {
     if context.json() {
         return formatted(reply, &reply.envelope(), verbose, context);
@@ -60,7 +61,7 @@ fn aside(reply: &Reply, verbose: bool, context: &Context) {
     }
 }
 
-/// The failure for a tool that no call can run.
+/// The failure for a tool that can't be called.
 pub(super) fn refused(error: &CallError, tool: &str) -> Failure {
     let failure = Failure::with_code(kind_of(error), error.code.as_str(), &error.message);
     hinted(failure, error, tool)
@@ -75,7 +76,7 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
         .is_some_and(|rule| rule.starts_with("exec-") && rule != "exec-broker-unavailable");
     let command = match error.class {
         _ if error.origin != Origin::Host => None,
-        // The policy line exists, so the problem is the program's file or the machine.
+        // The policy grants the program, so the problem is the program's file or the machine.
         _ if of_program => Some(
             "`toolward doctor` says what is wrong with the program, with the digest of its file"
                 .to_owned(),
@@ -151,7 +152,7 @@ fn foreign(reply: &Reply, context: &Context) {
     }
 }
 
-/// Returns the driver and the publisher of these words, for a label.
+/// Returns the reply's driver and its publisher, as a label for their words.
 fn speaker(reply: &Reply) -> String {
     let publisher = reply.metadata.driver_publisher.as_deref();
     let publisher = publisher.unwrap_or("unknown");
@@ -163,7 +164,7 @@ fn speaker(reply: &Reply) -> String {
     )
 }
 
-/// Reports the attempts of the driver that its grant does not allow.
+/// Reports what the driver tried although its grant does not allow it.
 fn violations(reply: &Reply, context: &Context) {
     const MAX_VIOLATIONS: usize = 5;
     let found = &reply.metadata.violations;

@@ -40,16 +40,17 @@ use http::HttpFlags;
 use process::{Asked, Signals, local};
 use transport::Transport;
 
-/// With more tools than this, clients find tools instead of listing them.
+/// If there are more tools than this, clients search for tools instead of listing all.
 const DEFER_ABOVE: usize = 100;
 /// How long the end of the process waits for the reloading thread, which may be waiting for a lock
 /// of another process.
 const RELOAD_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long the end of the process waits for one runtime's calls that are cut off.
+/// How long the process waits at its end, for each runtime, until the calls that it cuts off have
+/// ended.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How long calls that can't be recorded are still answered before the server ends.
+/// How long the server still answers after the recorder has failed, and before it ends.
 const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
 /// How long compiling drivers is delayed, so that a client that has just connected gets its
@@ -74,13 +75,13 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     replay_flags: ReplayFlags,
 
-    /// Let the client ask its person for approval, and take the answer
+    /// Let the client ask a person for approval, and accept the answer
     ///
-    /// Only for a client that shows the question and answers no question itself.
+    /// Only for a client that shows each question to a person and never answers itself.
     #[arg(long, conflicts_with = "no_token")]
     trust_client: bool,
 
-    /// With more tools than this, list three that find, load and call the others
+    /// If there are more tools than this, list only three tools that find, load and call the others
     #[arg(long, hide_short_help = true, value_name = "COUNT", default_value_t = DEFER_ABOVE)]
     defer_above: usize,
 
@@ -92,7 +93,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     metrics: metrics::MetricsFlags,
 
-    /// Log a line for each call that ends, and all lines in this format
+    /// Write the log in this format, with a line for each call that ends
     ///
     /// [default: text, without lines for calls]
     #[arg(long, value_name = "FORMAT")]
@@ -126,11 +127,12 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
     let handed_over = handed_over.transpose()?;
     let replaying = arguments.replay_flags.open(&operator, address.is_some())?;
     let trust = &operator.source.trust;
-    // The recorder starts while bundles are read.
+    // The recorder's process starts while bundles are read.
     let log = RecorderLog {
         stderr: Stdio::inherit(),
         format: arguments.log_format,
-        // A client that starts this server can change the file in which it stores the log.
+        // If a client starts this server, it stores the log in a file that it can change.
+        // Checkpoints in this file would prove nothing.
         brief: address.is_none() && arguments.log_format.is_none(),
     };
     let setup = operator.configured();
@@ -148,7 +150,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
         .metrics
         .open(recorder.clone(), arguments.http_flags.token_files())?;
     // Denials are in a separate folder, since a confined process that may write them can write
-    // everywhere in their folder.
+    // everything in their folder.
     let state = operator.setup.state(context);
     let denials = state.map(|state| state.join("denials"));
     let (shared_state, not_kept) = match setup.shared_state(denials.as_deref()) {
@@ -234,7 +236,7 @@ struct Server {
     memory: Option<memory::Watch>,
     transport: Transport,
     trust_client: bool,
-    /// The clients at the standard streams that may ask their person for approval.
+    /// The names of clients on standard input and output that may ask a person for approval.
     approving: Vec<String>,
     #[cfg(feature = "adapters")]
     events: Option<EventFile>,
@@ -264,8 +266,8 @@ impl Server {
     /// Serves until a signal or the client ends it.
     fn run(self, json: bool) -> Result<Exit> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // Guests compute on as many threads at once as there are cores. One more thread answers in
-        // any case.
+        // Guests compute on as many threads at once as there are cores. One more thread can always
+        // answer.
         let runtime = runtime_with(cores.saturating_add(1))?;
         let stdio_runtime = match &self.transport {
             Transport::Http(..) => None,
@@ -276,7 +278,8 @@ impl Server {
         let shutdown = asked.control.stop.clone();
         let (tell, without_engine) = oneshot::channel();
         let buckets = self.host.requirements().buckets;
-        // This continues when other bundles are loaded, since their host has the same engine.
+        // This task continues when other bundles are loaded, since their new host uses the same
+        // engine.
         let engine = runtime.spawn(make_engine(self.host.clone(), tell, shutdown.clone()));
         let host = self.host;
         let preparing = runtime.spawn(async move {
@@ -345,8 +348,8 @@ impl Server {
             true => Ok(()),
             false => following.ended(RELOAD_STOP_TIMEOUT),
         };
-        // Guests that still run end with their runtime, and are recorded as cancelled.
-        // Calls that were moved from a connection use timers of the connection's runtime, so that
+        // Guests that still run end with their runtime, and are recorded as cancelled. Calls that
+        // were moved from a connection use timers of the connection's runtime, so the connection's
         // runtime ends last.
         for runtime in [runtime].into_iter().chain(stdio_runtime) {
             runtime.shutdown_timeout(CANCEL_TIMEOUT);
@@ -370,7 +373,7 @@ impl Server {
 async fn give_back(mut memory: memory::Watch, shutdown: CancellationToken) {
     let pause = || tokio::time::sleep(memory::Watch::PAUSE);
     while shutdown.run_until_cancelled(pause()).await.is_some() {
-        // This may take milliseconds.
+        // Returning memory may take milliseconds.
         tokio::task::block_in_place(|| memory.look());
     }
 }
@@ -381,8 +384,8 @@ fn beside<A: Send, B>(there: impl Fn() -> A + Send + Sync, here: impl FnOnce() -
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, &there);
         let here = here();
-        // The scope alone would end before its thread does, and a process that confines itself must
-        // have only one thread.
+        // Without `join`, the scope may end slightly before the thread does. But a process that
+        // confines itself must have only one thread.
         let there = match thread {
             Ok(thread) => thread.join(),
             Err(_) => Ok(there()),
@@ -394,8 +397,8 @@ fn beside<A: Send, B>(there: impl Fn() -> A + Send + Sync, here: impl FnOnce() -
     })
 }
 
-/// Makes the engine. If that fails, the server ends. The client's handshake goes first; a call that
-/// arrives earlier makes the engine itself. Returns whether the engine exists.
+/// Makes the engine after the client's handshake, and returns whether it exists. A call that
+/// arrives earlier makes the engine itself. If the engine can't be made, the server ends.
 async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: CancellationToken) -> bool {
     tokio::time::sleep(HANDSHAKE_GRACE).await;
     let made = spawn_blocking(move || host.make_engine()).await;
@@ -410,7 +413,7 @@ async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: Cancellat
     false
 }
 
-/// Ends the server in good order when the recorder is gone.
+/// Ends the server in good order if the recorder fails.
 async fn recorder_ends(ended: Pending, tell: oneshot::Sender<Failure>, stop: CancellationToken) {
     if let Err(error) = ended.await {
         // If the server is ending just now, no one receives this.

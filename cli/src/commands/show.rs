@@ -45,15 +45,15 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct Section {
-    /// Show which driver serves it, and why the others do not
+    /// Show which driver serves the tool, and why the others do not
     #[arg(long)]
     drivers: bool,
 
-    /// Show what it declares, the rules about it, what it gets, and why
+    /// Show what the tool declares, the rules about it, what it is granted, and why
     #[arg(long)]
     policy: bool,
 
-    /// Show it in the form of another specification
+    /// Show the tool in the form of another specification
     #[arg(long = "as", value_enum, value_name = "FORM")]
     form: Option<sections::ToolForm>,
 }

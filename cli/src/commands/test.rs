@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present_any = ["dev", "named"])]
     bundle: Option<PathBuf>,
 
-    /// The same, as `call` takes it
+    /// The same as BUNDLE, with the flag that `call` has
     #[arg(long = "bundle", value_name = "PATH")]
     #[arg(id = "named", conflicts_with = "bundle")]
     named: Option<PathBuf>,
@@ -30,8 +30,8 @@ pub(crate) struct Arguments {
 
     /// Run under the policy, with its workspaces, secrets and network
     ///
-    /// Without it the examples get a scratch workspace and scratch buckets, and examples that need
-    /// more are skipped.
+    /// Without this flag, the examples get a scratch workspace and scratch buckets, and examples
+    /// that need more are skipped.
     #[arg(long)]
     with_grants: bool,
 
@@ -80,7 +80,7 @@ impl Arguments {
             (None, host, confinement)
         } else {
             let unwritable = |error| Failure::unwritable(&std::env::temp_dir(), error);
-            // Removed at the end.
+            // The folder is removed at the end.
             let folder = tempfile::Builder::new().prefix("toolward-").tempdir();
             let folder = folder.map_err(unwritable)?;
             let sandbox = Sandbox::new(folder.path(), &content)?;
@@ -95,7 +95,7 @@ impl Arguments {
             let mut request = case.request();
             if let Some((sandbox, _)) = &sandbox {
                 sandbox.clear()?;
-                // Each example has separate buckets.
+                // Each example runs for a separate principal, and so has separate buckets.
                 request = request.principal(format!("example-{number}"));
             }
             let reply = runtime.block_on(host.call(request));
@@ -104,7 +104,7 @@ impl Arguments {
         let missing = probe.map(|(probe, host)| runtime.block_on(probe.ask(&host)));
         let missing = missing.unwrap_or_default();
         runtime.shutdown_background();
-        // A tool whose example passes is served, regardless of its component's answers.
+        // A tool whose example passes is served, regardless of what the probe found.
         let served =
             |one: &&MissingTool| run.passed.contains(&(one.tool.clone(), one.driver.clone()));
         let missing: Vec<_> = missing.iter().filter(|one| !served(one)).collect();

@@ -1,5 +1,5 @@
-//! `trust`: trusts publishers by their documents, with first use, rotation and revocation, or by
-//! bare keys.
+//! `trust`: trusts publishers by their documents, which allow rotation and revocation, or by bare
+//! keys.
 
 mod add;
 
@@ -13,7 +13,7 @@ use crate::{approve, helper};
 
 use add::{AddFlags, FreshnessFlags, MAX_PREFIXES_CHARS, print_key};
 
-/// What all of these have in common.
+/// The flags that all these commands have.
 #[derive(Debug, Args)]
 pub(crate) struct CommonFlags {
     #[command(flatten)]
@@ -34,21 +34,21 @@ pub(crate) enum Command {
     List(CommonFlags),
     /// Show one publisher, and the latest decisions about it
     Show {
-        /// Its name
+        /// The publisher's name
         name: String,
         #[command(flatten)]
         common: CommonFlags,
     },
-    /// Take in newer documents of a publisher, or what it revokes, or change which
-    /// ids it may publish and which actions its libraries may have
+    /// Read newer documents of a publisher or its revocations, or change which ids it may publish
+    /// and which actions its libraries may have
     Update(UpdateFlags),
     /// Stop trusting a publisher
     Remove {
-        /// Its name
+        /// The publisher's name
         name: String,
-        /// Also forget what it revoked, which stays revoked otherwise
+        /// Also forget what the publisher revoked, which otherwise stays revoked
         ///
-        /// The publisher may have been removed before.
+        /// Also works if the publisher was removed before.
         #[arg(long)]
         forget_revocations: bool,
         #[command(flatten)]
@@ -74,24 +74,24 @@ impl Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct UpdateFlags {
-    /// Its name
+    /// The publisher's name
     name: String,
-    /// The next documents, in order [default: where the first came from]
+    /// The next documents, in order [default: from the place of the first document]
     source: Vec<String>,
-    /// A list of what the publisher revokes
+    /// The publisher's list of revoked keys and bundles
     #[arg(long, value_name = "SOURCE")]
     revocations: Option<String>,
-    /// Another prefix of ids that it may publish
+    /// Another prefix of ids that the publisher may publish
     ///
     /// Shows what changes and asks on the terminal. May be given again.
     #[arg(long, value_name = "PREFIX")]
     prefix: Vec<String>,
-    /// A prefix of the action ids that its libraries may have, too
+    /// Another prefix, only for the ids of actions of its libraries
     ///
-    /// In place of the present ones. May be given again.
+    /// Replaces the present prefixes of actions. May be given again.
     #[arg(long, value_name = "PREFIX")]
     actions: Vec<String>,
-    /// Take all prefixes of actions from it
+    /// Remove all its prefixes of actions
     #[arg(long, conflicts_with = "actions")]
     no_actions: bool,
     #[command(flatten)]

@@ -13,7 +13,7 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present = "all")]
     bundle: Option<PathBuf>,
 
-    /// Verify all that is installed, as deeply as an installation does
+    /// Verify all that is installed, as thoroughly as `install` does
     #[arg(long, conflicts_with = "bundle")]
     all: bool,
 

@@ -14,8 +14,7 @@ use super::Arguments;
 use crate::helper;
 use crate::prelude::*;
 
-/// Longest input that is read, in bytes. It is more than the host accepts, so that the host's error
-/// names the limit.
+/// Longest input that is read, in bytes. The host accepts less, and its error names its limit.
 const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
 
 impl Arguments {
@@ -34,8 +33,8 @@ impl Arguments {
         self.tool.split('@').next().unwrap_or_default()
     }
 
-    /// Returns the request. Also returns its input if calls are recorded and the input is valid
-    /// JSON.
+    /// Returns the request. Also returns its input, if the result is written as records of Agent
+    /// Tool and the input is valid JSON.
     pub(super) fn request(
         &self,
         contents: &[Content],
@@ -89,8 +88,9 @@ impl Arguments {
         Ok((request, input))
     }
 
-    /// Records that the call ends with this failure before it reaches a host. If recording fails,
-    /// that is only a warning, so that it does not hide why the call ends.
+    /// Records that the call ends with this failure before it reaches a host, and returns the
+    /// failure. If recording fails, only writes a warning, since the failure states why the call
+    /// ends.
     pub(super) fn ends(
         &self,
         contents: &[Content],

@@ -38,7 +38,7 @@ impl Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct AmlFlags {
-    /// The definitions, or directories with some
+    /// The definitions, or directories with definitions
     #[arg(required = true)]
     files: Vec<PathBuf>,
 
@@ -47,11 +47,11 @@ pub(crate) struct AmlFlags {
     #[arg(long, value_name = "ID")]
     prefix: String,
 
-    /// Who will sign it
+    /// The publisher who will sign the bundle
     #[arg(long, default_value = "local")]
     publisher: String,
 
-    /// Make tools of drafts, too
+    /// Also make tools from definitions that are drafts
     #[arg(long)]
     allow_draft: bool,
 
@@ -59,7 +59,7 @@ pub(crate) struct AmlFlags {
     #[arg(long, value_name = "VERSION")]
     spec_version: Option<String>,
 
-    /// Where to; the directory must not exist
+    /// The directory to make; it must not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 }
@@ -89,7 +89,7 @@ impl AmlFlags {
             allow_draft: self.allow_draft,
             spec_version: self.spec_version.clone(),
         };
-        // The findings of an import name the files.
+        // The findings name their files, so the failure needs no `in_file`.
         let imported = import::aml(&files, &options).map_err(failed)?;
         let todo = "read the contracts, then";
         written(&imported, &self.output, &options.bundle.id, todo, context)
@@ -105,11 +105,11 @@ pub(crate) struct Runloop {
     #[arg(long)]
     id: Option<String>,
 
-    /// Who will sign it
+    /// The publisher who will sign the bundle
     #[arg(long, default_value = "local")]
     publisher: String,
 
-    /// Where to; the directory must not exist
+    /// The directory to make; it must not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 }
@@ -164,7 +164,7 @@ fn schemas(folder: &Path, budget: &mut Budget) -> Result<BTreeMap<String, Vec<u8
     if folder.symlink_metadata().is_err() {
         return Ok(BTreeMap::new());
     }
-    // A file whose name no bundle can contain is not a schema of a bundle.
+    // Ignores files whose names a bundle can't contain.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let is_schema =
         |name: &str| name.ends_with(".json") && !name.starts_with('.') && name.bytes().all(plain);

@@ -75,13 +75,14 @@ impl List {
         Ok(())
     }
 
-    /// Returns the state of the loaded tools under the policy; empty if it is not known.
+    /// Returns the states of the loaded tools under the policy; empty if they can't be determined.
     fn rows(&self, examined: &[ExaminedBundle], context: &Context) -> Vec<ToolRow> {
         let contents = examined.iter().filter_map(ExaminedBundle::content).cloned();
         let policies = PolicyFiles::default();
         let review = PolicyReview::of(contents.collect(), &self.trust, &policies, context);
         let rows = review.and_then(|review| {
-            // The tools of a bundle that is not loaded are not known.
+            // Only if all bundles are loaded, since a rule may be for a tool of a bundle that is
+            // not loaded.
             if !examined.is_empty() && examined.iter().all(|one| one.content().is_some()) {
                 review
                     .unused_rules()
@@ -104,7 +105,7 @@ impl List {
 struct ListedTool<'a> {
     /// `id@major`.
     tool: &'a str,
-    /// `allowed`, `asks` or `blocked`, `refused` with its bundle, or `unknown`.
+    /// `allowed`, `asks` or `blocked`; `refused` if the bundle is not loaded; otherwise `unknown`.
     state: &'static str,
     reasons: &'a [String],
 }
@@ -182,7 +183,7 @@ fn lines(one: &ExaminedBundle, held: Option<&HeldUpdate>, tools: &[ListedTool<'_
 
 #[derive(Debug, Args)]
 pub(crate) struct Remove {
-    /// The bundle's id, or that of a tool in it
+    /// The id of the bundle, or of a tool in it
     id: String,
 
     #[command(flatten)]
@@ -200,7 +201,7 @@ impl Remove {
 
 #[derive(Debug, Args)]
 pub(crate) struct Search {
-    /// Words of names, descriptions, tags or publishers
+    /// Words to find in names, descriptions, tags and publishers
     query: Vec<String>,
 
     /// Search the index of this channel instead of what is installed

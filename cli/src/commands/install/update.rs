@@ -8,8 +8,8 @@ use toolward_store::{HeldUpdate, Store};
 use super::{InstallFlags, print, show};
 use crate::prelude::*;
 
-/// The most characters of a value before or after a change. It is more than a contract can contain,
-/// so a person who accepts a change has seen all of it.
+/// The most characters that are shown of a value before or after a change. A contract contains
+/// fewer, so a person who accepts a change has seen all of it.
 const MAX_VALUE_CHARS: usize = 4 * 1024 * 1024;
 
 pub(super) fn show_held(
@@ -80,7 +80,7 @@ fn differing(from: &str, to: &str) -> Option<String> {
     })
 }
 
-/// Returns the length of the common start, up to a space or to an end of both words.
+/// Returns the length of the common start, without a last word that continues in one of the texts.
 fn beginning(from: &str, to: &str) -> usize {
     let pairs = from.chars().zip(to.chars());
     let same: usize = pairs
@@ -99,7 +99,7 @@ fn beginning(from: &str, to: &str) -> usize {
     last.map_or(0, |(at, space)| at + space.len_utf8())
 }
 
-/// Returns the length of the common end.
+/// Returns the length of the common end, without a first word that is longer in one of the texts.
 fn ending(from: &str, to: &str) -> usize {
     let backwards = |text: &str| text.chars().rev().collect::<String>();
     beginning(&backwards(from), &backwards(to))

@@ -16,14 +16,14 @@ const WRITE_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Write tlog-tiles instead, into a directory that is made for them
+    /// Write tlog-tiles instead, into this directory, which must not exist
     #[arg(long, value_name = "DIR", conflicts_with = "cassette")]
     tiles: Option<PathBuf>,
 
     /// Write the calls of installed attachments as Runloop's frames
     ///
-    /// Attachments are the entries of tools.json, version 1. The frames have the payloads that were
-    /// kept.
+    /// Attachments are the entries of tools.json, version 1. The frames contain the payloads that
+    /// the ledger still has.
     #[cfg(feature = "adapters")]
     #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["cassette", "tiles"])]
     format: Option<Format>,
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "cassette", conflicts_with = "principal")]
     all: bool,
 
-    /// Only calls that ended in these rows, FROM..TO [default: all]
+    /// Write only rows FROM..TO, or only calls that ended in them [default: all]
     #[arg(long, value_parser = rows, value_name = "FROM..TO", conflicts_with = "tiles")]
     rows: Option<Rows>,
 
@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     store: Flagged<StoreLocation>,
 }
 
-/// Other forms.
+/// Other forms of an export.
 #[cfg(feature = "adapters")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {

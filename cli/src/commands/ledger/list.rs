@@ -1,4 +1,5 @@
-//! `ledger list`: lists rows by their subject, newest first.
+//! `ledger list`: lists rows, newest first. For people, rows about calls come before all other
+//! rows.
 
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -16,7 +17,7 @@ const PAGE_ROWS: u32 = 1000;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Only what was done on this principal's behalf: a name, `local` for you
+    /// Only rows about this principal: a name, or `local` for you
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
 
@@ -24,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ID")]
     tool: Option<String>,
 
-    /// Only what ended with this error code
+    /// Only rows with this error code, of a result or of a gap
     #[arg(long, value_parser = code, value_name = "CODE")]
     code: Option<RecordCode>,
 
@@ -32,13 +33,13 @@ pub(crate) struct Arguments {
     #[arg(long)]
     mutating: bool,
 
-    /// Only since this time, or for so long
+    /// Only rows since this time
     ///
-    /// 2026-05-01, 2026-05-01T12:00:00Z, 30m, 12h or 7d.
+    /// A date, a time or an age: 2026-05-01, 2026-05-01T12:00:00Z, 30m, 12h or 7d.
     #[arg(long, value_parser = time, value_name = "TIME")]
     since: Option<Number>,
 
-    /// The most rows
+    /// List at most this many rows
     #[arg(long, default_value_t = 100, value_name = "N")]
     limit: u32,
 
@@ -82,7 +83,7 @@ impl Arguments {
     }
 }
 
-/// The list for people: calls under a header as they are read, then the rows of commands.
+/// The list for people: rows about calls under a header, as they are read; then all other rows.
 #[derive(Default)]
 struct Shown {
     has_calls: bool,

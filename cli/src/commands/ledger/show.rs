@@ -1,4 +1,5 @@
-//! `ledger show`, `prove` and `replay`: show one call or one row, and results of recorded calls.
+//! `ledger show`, `prove` and `replay`: show one call or one row, prove a row, and show the results
+//! of recorded calls.
 
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{Content, Record};
@@ -24,7 +25,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct Prove {
-    /// The number of a row, or the id of a call: its last row
+    /// The number of a row, or the id of a call, of which the last row is proved
     #[arg(value_parser = id, value_name = "ID")]
     id: CallOrRow,
 
@@ -195,7 +196,8 @@ fn text(leaf: &Value) -> String {
 pub(crate) struct ReplayArguments {
     /// The id of a call, the number of one of its rows, or rows as FROM..TO
     ///
-    /// FROM..TO are the calls that ended from FROM on and before TO; either may be left out.
+    /// FROM..TO means the calls that ended in row FROM or later, and before row TO. FROM or TO may
+    /// be left out.
     #[arg(value_parser = what, value_name = "ID|FROM..TO")]
     what: What,
 

@@ -16,13 +16,13 @@ const MAX_CHECKPOINTS_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Hold the ledger against the checkpoints in this file, too
+    /// Also compare the ledger with the checkpoints in this file
     ///
-    /// [default: the configured one]
+    /// [default: the configured file]
     #[arg(long, value_name = "FILE")]
     checkpoints: Option<PathBuf>,
 
-    /// Whose checkpoints count: a verifier key, as `info` shows it
+    /// The key that must have signed the checkpoints: a verifier key, as `info` shows it
     ///
     /// [default: the key in the ledger's directory]
     #[arg(long, value_parser = vkey, value_name = "VKEY")]
@@ -98,7 +98,8 @@ struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Reads notes that are separated by empty lines.
+    /// Reads a file of notes. An empty line separates each note from the next, and a note's body
+    /// from its signatures.
     fn read(path: &Path, verifier: &Verifier) -> Result<Self> {
         let text = String::from_utf8(file::read(path, MAX_CHECKPOINTS_BYTES)?);
         let text = text.map_err(|error| Failure::unreadable(path, error))?;
@@ -177,13 +178,13 @@ pub(super) fn info(which: &Which, context: &Context) -> Result {
 
 #[derive(Debug, Args)]
 pub(crate) struct Prune {
-    /// Delete the records of the rows before this one
+    /// Delete the records and payloads of the rows before this one
     ///
-    /// Whole groups of 256 rows that a checkpoint covers.
+    /// Only whole groups of 256 rows are deleted, and only if a checkpoint covers them.
     #[arg(long, value_name = "ROW")]
     before: u64,
 
-    /// Don't ask
+    /// Delete without asking
     #[arg(long)]
     yes: bool,
 
@@ -196,7 +197,7 @@ pub(crate) struct EraseFlags {
     #[command(flatten)]
     what: What,
 
-    /// Don't ask
+    /// Delete without asking
     #[arg(long)]
     yes: bool,
 
@@ -207,17 +208,17 @@ pub(crate) struct EraseFlags {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct What {
-    /// What was kept of this principal's calls, and the name
+    /// Delete the payloads of this principal's calls, and the name
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
 
-    /// What was kept of this call
+    /// Delete the payloads of this call
     #[arg(long, value_parser = invocation, value_name = "ID")]
     invocation: Option<Invocation>,
 
-    /// What was kept before this time, or so long ago
+    /// Delete the payloads that were stored before this time
     ///
-    /// 2026-05-01, 2026-05-01T12:00:00Z, 12h or 7d.
+    /// A date, a time or an age: 2026-05-01, 2026-05-01T12:00:00Z, 12h or 7d.
     #[arg(long, value_parser = time, value_name = "TIME")]
     before: Option<Number>,
 }

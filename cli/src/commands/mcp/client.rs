@@ -29,19 +29,19 @@ pub(crate) enum McpClient {
     Zed,
 }
 
-/// The known facts of a client. The name that a client sends depends on its version.
+/// Facts about a client.
 pub(super) struct ClientFacts {
-    /// The user's own file, in the home directory.
+    /// The client's file for this user, relative to the home directory.
     pub(super) file: &'static str,
-    /// The variable that moves the client's file, and the folder that the variable would name for
-    /// the usual place.
+    /// The variable that moves the client's file, and the variable's value, relative to the home
+    /// directory, with which the file stays in its usual place.
     moved_by: Option<(&'static str, &'static str)>,
     /// Where the block goes, as text for people.
     place: &'static str,
     form: ClientFileForm,
     /// The table of the file that has an entry for each server.
     table: &'static str,
-    /// The name that the client sends.
+    /// The name that the client sends. It depends on the client's version.
     sent_name: &'static str,
     /// How the client's file names the variable with a token; `None` if the file must contain the
     /// token itself.
@@ -49,7 +49,7 @@ pub(super) struct ClientFacts {
 }
 
 impl ClientFacts {
-    /// The entry with this name in its file.
+    /// The entry with this name in the client's file.
     pub(super) fn entry<'a>(&self, name: &'a str, value: &'a Value) -> ServerEntry<'a> {
         let (form, table) = (self.form, self.table);
         ServerEntry {
@@ -80,7 +80,7 @@ pub(super) fn started(flags: impl IntoIterator<Item = String>) -> Result<Server>
 }
 
 impl McpClient {
-    /// Returns the block that makes the client start this program, after the place for it.
+    /// Returns where the block goes that makes the client start this program, and the block.
     pub(crate) fn starting(
         self,
         name: &str,

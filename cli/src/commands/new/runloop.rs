@@ -14,7 +14,7 @@ const MAX_ENTRIES: usize = 100;
 /// The one entry that flags describe.
 #[derive(Debug, Args)]
 pub(super) struct Entry {
-    /// With --format runloop: the URL of the tool, https; ${NAME} in path and query is an input
+    /// With --format runloop: the tool's https URL; ${NAME} in its path or query is an input
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 
@@ -32,7 +32,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Fails if the flags describe an entry for a bundle of another format.
+    /// Fails if flags describe an entry. Called for a bundle of another format, which has no
+    /// entries.
     pub(super) fn unused(&self) -> Result {
         match &self.url {
             None => Ok(()),
@@ -43,7 +44,7 @@ impl Entry {
         }
     }
 
-    /// The attachment that the flags describe.
+    /// The entry that the flags describe.
     fn given(&self, id: &str) -> Option<Attachment> {
         let url = self.url.clone()?;
         let description = self.description.clone();

@@ -1,6 +1,6 @@
 //! `policy suggest`: prints the fewest lines that let a bundle's tools run and its documents be
-//! seen, for the operator to read and add. `policy grant`: adds them to the policy's file, after a
-//! person has seen them and typed a yes.
+//! seen, for the operator to read and add. `policy grant`: adds such lines to the policy's file,
+//! after a person has seen them and typed a yes.
 
 use std::fmt::Write as _;
 
@@ -23,8 +23,7 @@ pub(crate) struct Suggest {
 
     /// Only for this driver
     ///
-    /// Lines that let a driver of another publisher carry a tool out are written for this driver
-    /// only.
+    /// Other publishers' drivers get no lines that let them serve a tool, except this driver.
     #[arg(long, value_name = "ID")]
     driver: Option<String>,
 
@@ -99,13 +98,13 @@ pub(crate) struct GrantFlags {
 
     /// Let their calls run without asking a person
     ///
-    /// Not for a tool of risk 3 or with approval `always`.
+    /// Not possible for a tool of risk 3 or with approval `always`.
     #[arg(long)]
     preapprove: bool,
 
     /// Only for this driver
     ///
-    /// The lines bind it to the tools if it is another publisher's.
+    /// If the driver is another publisher's, the lines also bind it to the tools.
     #[arg(long, value_name = "ID")]
     driver: Option<String>,
 
@@ -150,7 +149,7 @@ pub(crate) fn grant(arguments: &GrantFlags, context: &Context) -> Result {
     }
     let edit = TextEdit::of(&place)?;
     let after = edit.appended(&grant.lines);
-    // The rest of the file must also be valid with the new lines.
+    // The whole file must be valid with the new lines.
     let folder = place.parent().unwrap_or(Path::new("/"));
     Policy::from_toml_in(&after, &place.display().to_string(), folder)
         .map_err(|error| Failure::with_code(Kind::Failed, error.code(), &error).in_file(&place))?;
@@ -167,7 +166,7 @@ pub(crate) fn grant(arguments: &GrantFlags, context: &Context) -> Result {
     })
 }
 
-/// Returns the error for lines in which a choice is open. Such lines are written to no file.
+/// Returns the error for lines in which a choice is open. Such lines are not written to a file.
 fn open(open: &[OpenChoice]) -> Failure {
     let hints = open.iter().map(|one| match one {
         OpenChoice::Workspace(path) => format!("--workspace {path}=DIRECTORY"),
@@ -185,7 +184,7 @@ fn open(open: &[OpenChoice]) -> Failure {
     Failure::denied(OperatorCode::ChoiceOpen, message).hint(format!("choose it: {hints}"))
 }
 
-/// The flags by which an operator fills lines that a declaration alone can't fill.
+/// The operator's choices for lines that a tool's declaration alone does not determine.
 #[derive(Debug, Args)]
 pub(crate) struct ChoiceFlags {
     /// The directory that the tools get as this workspace: /notes=DIR
@@ -196,20 +195,20 @@ pub(crate) struct ChoiceFlags {
 
     /// Where a secret comes from, and the one origin that it may be sent to
     ///
-    /// NAME=env:VARIABLE@https://HOST or NAME=file:PATH@https://HOST; PUBLISHER:NAME if several
-    /// publishers have a secret of the name. May be given again.
+    /// NAME=env:VARIABLE@https://HOST or NAME=file:PATH@https://HOST. Write PUBLISHER:NAME if
+    /// several publishers have a secret with this name. May be given again.
     #[arg(long, value_name = "NAME=SOURCE@ORIGIN")]
     secret: Vec<String>,
 
-    /// A host that the service of the tools leads to
+    /// A host of the service that the tools use
     ///
-    /// SERVICE=HOST if they have several services. May be given again.
+    /// Write SERVICE=HOST if the tools use several services. May be given again.
     #[arg(long, value_name = "HOST")]
     host: Vec<String>,
 
     /// An address or network that the tools' hosts may have, such as 10.0.0.0/8
     ///
-    /// Besides the public ones. May be given again.
+    /// In addition to public addresses. May be given again.
     #[arg(long, value_name = "ADDRESS")]
     address: Vec<String>,
 }
@@ -310,7 +309,7 @@ fn hosts(egress: &std::collections::BTreeSet<String>) -> String {
     format!("\nThe driver reaches {hosts}.")
 }
 
-/// Whether it is a placeholder of a hint or of a suggested line.
+/// Whether the text is a placeholder from a hint or from a suggested line.
 fn is_example(text: &str) -> bool {
     matches!(
         text,

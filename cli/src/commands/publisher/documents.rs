@@ -56,14 +56,14 @@ impl New {
 
 #[derive(Debug, Args)]
 pub(crate) struct Next {
-    /// The document that counts now
+    /// The publisher's current document
     current: PathBuf,
 
     /// Add this public key (PEM file; may be given again)
     #[arg(long, value_name = "PEM")]
     add: Vec<PathBuf>,
 
-    /// Drop the key with this id: what it signed counts no more
+    /// Drop the key with this id: its signatures no longer count
     ///
     /// May be given again.
     #[arg(long, value_name = "KEYID")]
@@ -71,13 +71,13 @@ pub(crate) struct Next {
 
     /// Drop and revoke the key with this id
     ///
-    /// Or revoke a key that was dropped before. May be given again.
+    /// Also revokes a key that was dropped earlier. May be given again.
     #[arg(long, value_name = "KEYID=WHY")]
     revoke: Vec<String>,
 
-    /// After a theft: the last release that was yours
+    /// After the theft of a key: the last release that you signed yourself
     ///
-    /// As id, sequence and manifest digest. May be given again.
+    /// The id, sequence and manifest digest of the release. May be given again.
     #[arg(long, value_name = "ID=SEQUENCE:DIGEST")]
     reset: Vec<String>,
 
@@ -131,7 +131,7 @@ pub(crate) struct Revoke {
     /// The publisher's name
     name: String,
 
-    /// The list before: all that it revokes stays revoked
+    /// The previous list: all that it revokes stays revoked
     #[arg(long, value_name = "FILE")]
     after: Option<PathBuf>,
 
@@ -143,7 +143,7 @@ pub(crate) struct Revoke {
     #[arg(long, value_name = "KEYID=WHY")]
     revoke_key: Vec<String>,
 
-    /// When there will be a newer list, such as 2027-06-30T00:00:00Z
+    /// When a newer list is due, such as 2027-06-30T00:00:00Z
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
 
@@ -200,11 +200,11 @@ pub(crate) struct Index {
     #[arg(long, value_name = "PATH", required = true)]
     bundle: Vec<PathBuf>,
 
-    /// The index before: bundles that are not named again stay unchanged
+    /// The previous index: its bundles that are not named again stay unchanged
     #[arg(long, value_name = "FILE")]
     after: Option<PathBuf>,
 
-    /// For how many days it is valid, at most 90
+    /// For how many days the index is valid, at most 90
     #[arg(long, default_value_t = 7)]
     days: u64,
 

@@ -53,7 +53,8 @@ pub(crate) struct NewKey {
 
 impl NewKey {
     fn run(&self, context: &Context) -> Result {
-        // Checked before a person types a passphrase, and before half of the pair is written.
+        // Checked first: before a person types a passphrase, and before half of the pair is
+        // written.
         let public = keys::public_half(&self.out).map_err(unwritten)?;
         let secret = match self.passphrase.given()? {
             None if self.encrypt => {
@@ -75,12 +76,12 @@ pub(crate) struct ImportKey {
     /// Where the private key goes; nothing is overwritten
     #[arg(short, long, value_name = "OUT")]
     out: PathBuf,
-    /// Encrypt it
+    /// Encrypt the private key
     ///
-    /// With the passphrase of --new-passphrase-file, or else asked for.
+    /// With the passphrase in --new-passphrase-file, or else with one that a person is asked for.
     #[arg(long)]
     encrypt: bool,
-    /// Encrypt it with the first line of this file
+    /// Read the passphrase for the encryption from the first line of this file
     #[arg(long, value_name = "FILE", requires = "encrypt")]
     new_passphrase_file: Option<PathBuf>,
     #[command(flatten)]
@@ -180,10 +181,10 @@ impl ShowKey {
 pub(crate) struct ExportKey {
     /// The private key (PEM file)
     key: PathBuf,
-    /// Where to [default: standard output]
+    /// Where the public key goes [default: standard output]
     #[arg(short, long, value_name = "OUT", required_if_eq("der", "true"))]
     out: Option<PathBuf>,
-    /// As DER instead of PEM
+    /// Write DER instead of PEM
     #[arg(long)]
     der: bool,
     #[command(flatten)]
@@ -255,13 +256,13 @@ pub(crate) struct Passphrase {
     #[arg(long, value_name = "NUMBER", conflicts_with = "passphrase_file")]
     pub(crate) passphrase_fd: Option<u32>,
 
-    /// What was read: a pipe can't be read again for the next key.
+    /// The passphrase that was read, since a pipe can't be read again for the next key.
     #[arg(skip)]
     known: OnceCell<SecretString>,
 }
 
 impl Passphrase {
-    /// Reads the passphrase from this file, otherwise asks for it.
+    /// A passphrase that is read from this file. Without a file, a person is asked for it.
     pub(crate) fn of_file(passphrase_file: Option<PathBuf>) -> Self {
         Self {
             passphrase_file,
@@ -273,7 +274,7 @@ impl Passphrase {
     pub(crate) fn given(&self) -> Result<Option<SecretString>> {
         let path = match (&self.passphrase_file, self.passphrase_fd) {
             (Some(path), _) => path.clone(),
-            // Opening the descriptor's name copies it without `unsafe`.
+            // Opening the descriptor's path copies the descriptor without `unsafe`.
             (None, Some(number)) => PathBuf::from(format!("/dev/fd/{number}")),
             (None, None) => return Ok(None),
         };
@@ -290,7 +291,7 @@ impl Passphrase {
         Ok(Some(self.known.get_or_init(|| known).clone()))
     }
 
-    /// The passphrase of this key, if it is encrypted.
+    /// The passphrase of this key, if the key is encrypted.
     pub(crate) fn of_key(&self, path: &Path, encrypted: bool) -> Result<Option<SecretString>> {
         let prompt = || format!("Passphrase of {}", path.display());
         let secret = encrypted.then(|| self.obtain(&prompt(), false));
@@ -315,7 +316,7 @@ impl Passphrase {
     }
 }
 
-/// Reads a private key, and its passphrase if it is encrypted.
+/// Reads a private key. If the key is encrypted, also reads its passphrase.
 pub(crate) fn read(path: &Path, passphrase: &Passphrase, context: &Context) -> Result<SigningKey> {
     parse(path, &read_secret(path)?, passphrase, context)
 }

@@ -21,7 +21,7 @@ pub(super) struct Writing {
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 
-    /// Sign it with this private key (PEM file; may be given again)
+    /// Sign the document with this private key (PEM file; may be given again)
     ///
     /// Others add their signatures with `publisher sign`.
     #[arg(long, value_name = "PEM", required = true)]
@@ -45,16 +45,16 @@ impl Writing {
 
 #[derive(Debug, Args)]
 pub(crate) struct Sign {
-    /// A packed bundle, a directory or an archive; or a document of `publisher`
+    /// A packed bundle (a directory or an archive), or a document that `toolward publisher` made
     file: PathBuf,
 
     /// The private key to sign with (PEM file; may be given again)
     #[arg(long, value_name = "PEM", required = true)]
     key: Vec<PathBuf>,
 
-    /// Write what is signed here instead of in place
+    /// Write the signed bundle or document to OUT, instead of changing FILE
     ///
-    /// Of a bundle, NAME.toolbundle makes an archive.
+    /// A bundle becomes an archive if OUT ends in .toolbundle, and otherwise a directory.
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
@@ -134,7 +134,7 @@ pub(super) fn read_envelope(path: &Path) -> Result<(Result<Envelope, Refusal>, V
     ))
 }
 
-/// Reads any of the documents with its envelope, without checking its signatures.
+/// Reads a document of any kind, and its envelope. Does not check the signatures.
 fn read(path: &Path) -> Result<(Document, Envelope)> {
     let (envelope, _) = read_envelope(path)?;
     let envelope = envelope.map_err(|refusal| invalid_file(path, refusal))?;
@@ -241,7 +241,8 @@ fn words(value: &Value) -> String {
     visible_line(&text, 400)
 }
 
-/// Reads the earlier document of a new one. `pick` accepts the expected kind only.
+/// Reads the document that a new document will follow. `pick` returns `None` for any other
+/// document.
 pub(super) fn read_earlier<T>(
     path: &Path,
     pick: impl FnOnce(Document) -> Option<T>,
@@ -273,14 +274,14 @@ fn told(path: &Path, envelope: &Envelope, context: &Context) -> Result {
     context.result(&value, path.display())
 }
 
-/// The keys that claim to have signed.
+/// The ids of the keys that are claimed to have signed. They are not verified.
 fn signers(envelope: &Envelope) -> Vec<&Option<String>> {
     let signatures = envelope.signatures().iter();
     signatures.map(|signature| &signature.keyid).collect()
 }
 
-/// Refuses a file's name in place of a publisher's name: the document would be signed for a
-/// publisher of that name.
+/// Refuses a file's name in place of a publisher's name, since the document would be signed for a
+/// publisher with the file's name.
 pub(super) fn is_name(name: &str) -> Result {
     let path = Path::new(name);
     let is_file = path.is_file() && path.extension().is_some();

@@ -24,7 +24,7 @@ const BATCH_BYTES: usize = 64 << 10;
 /// Where events of calls are written.
 #[derive(Debug, Args)]
 pub(crate) struct EventFlags {
-    /// Append what happens to calls to this file, one JSON object a line
+    /// Append the events of calls to this file, one JSON object on each line
     ///
     /// The file has mode 0600. At 64 MiB its lines move to FILE.1.
     #[arg(long, hide_short_help = true, value_name = "FILE")]
@@ -134,7 +134,7 @@ impl EventFile {
     }
 }
 
-/// Opens a file of this user without following a link. No other process may write it.
+/// Opens a file that only this user may access, without following a link, and locks it.
 fn open(path: &Path) -> std::result::Result<File, Problem> {
     let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
     let failed = |action| move |source| Problem::Io { action, source };

@@ -1,5 +1,5 @@
-//! The features of bundles that MCP clients see, kept up to date; and the cassette that may answer
-//! instead of drivers.
+//! The features of bundles that MCP clients see, kept up to date. Also the cassette that may answer
+//! calls instead of drivers.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(super) struct FeaturesBuilder {
     pub(super) shared_state: SharedState,
     /// The cassette that answers calls instead of drivers.
     pub(super) replaying: Option<Replaying>,
-    /// With more tools than this, clients find tools instead of listing them.
+    /// If there are more tools than this, clients search for tools instead of listing all.
     pub(super) defer_above: usize,
 }
 
@@ -58,7 +58,6 @@ impl FeaturesBuilder {
         let buckets = buckets.unwrap_or_else(|| opens_buckets(contents, &granted.policy));
         let builder = (self.operator).host_builder(contents.clone(), granted, buckets)?;
         let builder = builder.withheld(loaded.withheld.iter().cloned());
-        // The handshake needs no engine.
         let builder = self.programs.attach(builder);
         let builder = Replaying::given(self.replaying.as_ref(), builder);
         let builder = helper::recorded(builder, self.recorder.as_ref(), granted);
@@ -68,6 +67,7 @@ impl FeaturesBuilder {
         let builder = builder.shared_state(&self.shared_state);
         #[cfg(feature = "metrics")]
         let (builder, counting) = Metrics::given(self.metrics.as_deref(), builder);
+        // The handshake needs no engine.
         let host = self.operator.build(builder.defer_engine(), &self.broker)?;
         #[cfg(feature = "metrics")]
         if let Some(counting) = counting {
@@ -162,7 +162,7 @@ pub(super) fn warn_of_changes(context: &Context) {
     }
 }
 
-/// Returns a text with the number of served tools and the blocked tools.
+/// Returns a text with the number of served tools and the ids of blocked tools.
 pub(super) fn welcome(features: &ServerFeatures, replaying: Option<&Replaying>) -> String {
     let mut text = format!("serving {}", counted(features.tool_count(), "tool"));
     if let Some(replaying) = replaying {
@@ -182,23 +182,23 @@ pub(super) fn welcome(features: &ServerFeatures, replaying: Option<&Replaying>) 
 pub(crate) struct ReplayFlags {
     /// Answer calls from this cassette (`ledger export --cassette`)
     ///
-    /// No driver runs, and a call that is not in it fails.
+    /// No driver runs, and a call that the cassette does not contain fails.
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
 
-    /// Answer a call whose input is not in the cassette with the next one of the tool
+    /// If no recorded call has the input, answer with the tool's next recorded call
     ///
     /// The answer states what differs.
     #[arg(long, hide_short_help = true, requires = "replay")]
     loose: bool,
 
-    /// Whose ledger the cassette is from: a verifier key, as `ledger info` shows it
+    /// The key of the ledger that the cassette is from, as `ledger info` shows it
     ///
-    /// [default: this installation's]
+    /// [default: the key of this installation's ledger]
     #[arg(long, hide_short_help = true, value_parser = boxed, value_name = "VKEY", requires = "replay")]
     cassette_key: Option<Box<Verifier>>,
 
-    /// Take any cassette, without knowing who recorded it
+    /// Accept any cassette, without checking who recorded it
     #[arg(long, hide_short_help = true, requires = "replay", conflicts_with_all = ["cassette_key", "http"])]
     unverified: bool,
 }

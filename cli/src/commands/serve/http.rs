@@ -18,18 +18,18 @@ use super::process::{Asked, local};
 use crate::failure;
 use crate::prelude::*;
 
-/// How clients that speak HTTP prove who they are.
+/// How clients over HTTP prove who they are, and from where they may connect.
 #[derive(Debug, Args)]
 pub(crate) struct HttpFlags {
-    /// Write the token that clients must send to this file, mode 0600
+    /// Write the token for clients to this file, with mode 0600
     ///
     /// [default: the token is shown on standard error]
     #[arg(long, hide_short_help = true, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
 
-    /// Take the tokens whose hashes are in this file, as `mcp token` makes them
+    /// Accept the tokens whose hashes are in this file, as `mcp token` makes them
     ///
-    /// Each has a name and the tools that it may use.
+    /// Each token has a name and the tools that its holder may use.
     #[arg(long, value_name = "FILE")]
     #[arg(requires = "http", conflicts_with = "token_file")]
     tokens: Option<PathBuf>,
@@ -42,22 +42,22 @@ pub(crate) struct HttpFlags {
 
     /// A name that clients may give as Host: NAME or NAME:PORT
     ///
-    /// Besides the address's own. May be given again.
+    /// In addition to the names of the address itself. May be given again.
     #[arg(long, hide_short_help = true, value_name = "NAME", requires = "http")]
     allow_host: Vec<String>,
 
     /// An origin whose pages may connect
     ///
-    /// A scheme, a name and a port, unless it is the scheme's, as browsers send it. With tokens,
-    /// the origins of this machine may in any case, and `null` and `vscode-webview://*` can be
-    /// given. May be given again.
+    /// As browsers send it: SCHEME://NAME:PORT, without the port if it is the scheme's default. If
+    /// clients need a token, `null` and `vscode-webview://*` can also be allowed, and at a loopback
+    /// address, pages of this machine may always connect. May be given again.
     #[arg(long, hide_short_help = true, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
 
-    /// At SIGTERM, still answer for this long
+    /// After SIGTERM, still answer for this many seconds
     ///
-    /// `/readyz` answers 503, and each connection is closed after its answer, so that proxies and
-    /// clients lose no request. [default: 5]
+    /// In this time, `/readyz` answers 503, and each connection is closed after its next answer, so
+    /// that proxies and clients lose no request. [default: 5]
     #[arg(long, hide_short_help = true, value_name = "SECONDS", requires = "http", value_parser = clap::value_parser!(u64).range(..=3600))]
     drain: Option<u64>,
 }
@@ -71,7 +71,7 @@ pub(super) struct HttpServer {
     token: ShownToken,
 }
 
-/// The message about the token.
+/// What is reported about the tokens.
 enum ShownToken {
     Token(Secret),
     File(PathBuf),
@@ -217,7 +217,7 @@ pub(super) fn handed_over(count: &str, address: Option<SocketAddr>) -> Result<Tc
             "expected one socket, found LISTEN_FDS={found:?}"
         )));
     }
-    // Copied, to check its type before anything is done with it.
+    // The descriptor is copied, to check its type before it is used.
     let copy = pidfd_open(getpid(), PidfdFlags::empty())
         .and_then(|own| pidfd_getfd(own, FIRST_LISTEN_FD, PidfdGetfdFlags::empty()))
         .map_err(unusable)?;
@@ -242,9 +242,9 @@ pub(super) fn handed_over(count: &str, address: Option<SocketAddr>) -> Result<Tc
 /// socket.
 #[expect(unsafe_code, reason = "a number becomes a descriptor")]
 fn take() -> OwnedFd {
-    // SAFETY: the descriptor is open: `handed_over` made a copy of it. Nothing else in
-    // this process owns it: it is a TCP socket that listens, `handed_over` runs once and
-    // before this process makes such a socket, so it existed when the process started.
+    // SAFETY: the descriptor is open, since `handed_over` made a copy of it. Nothing else in this
+    // process owns it: it is a listening TCP socket, and `handed_over` runs once, before this
+    // process makes such a socket. So the socket existed when the process started.
     unsafe { OwnedFd::from_raw_fd(FIRST_LISTEN_FD) }
 }
 

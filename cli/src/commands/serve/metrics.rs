@@ -17,7 +17,7 @@ use super::process::local;
 use crate::failure;
 use crate::prelude::*;
 
-/// Who may read counts of calls.
+/// Where counts of calls are served, and who may read them.
 #[derive(Debug, Args)]
 #[group(skip)]
 pub(crate) struct MetricsFlags {
@@ -28,19 +28,21 @@ pub(crate) struct MetricsFlags {
     #[arg(requires = "metrics_token")]
     metrics: Option<SocketAddr>,
 
-    /// Write the token that Prometheus must send to this file, mode 0600
+    /// Write the token for Prometheus to this file, with mode 0600
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     #[arg(requires = "metrics", group = "metrics_token")]
     metrics_token_file: Option<PathBuf>,
 
-    /// Take the tokens for metrics whose hashes are in this file, as of --tokens
+    /// Accept the tokens for metrics whose hashes are in this file
+    ///
+    /// The file has the form of the --tokens file.
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     #[arg(requires = "metrics", group = "metrics_token")]
     metrics_tokens: Option<PathBuf>,
 
     /// A name that Prometheus may give as Host
     ///
-    /// Besides the address's own. May be given again.
+    /// In addition to the names of the address itself. May be given again.
     #[arg(long, hide_short_help = true, value_name = "NAME")]
     #[arg(requires = "metrics")]
     metrics_allow_host: Vec<String>,
@@ -97,7 +99,8 @@ impl MetricsFlags {
         Ok((Some(Arc::new(counted)), Some(server)))
     }
 
-    /// A token for metrics opens nothing else. Writing it must not replace the tokens of clients.
+    /// Refuses a file that is also the file of clients' tokens: a token for metrics must call no
+    /// tool, and writing it must not replace clients' tokens.
     fn check_files<'a>(&self, clients: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
         let own = self.metrics_token_file.iter().chain(&self.metrics_tokens);
         let own: Vec<PathBuf> = own.map(|path| place(path)).collect();
@@ -125,7 +128,7 @@ impl MetricsFlags {
     }
 }
 
-/// Returns the existing or future path of a file, without links.
+/// Returns the path of a file without links, even if the file does not exist yet.
 fn place(path: &Path) -> PathBuf {
     let folder = path.parent().filter(|one| *one != Path::new(""));
     let folder = folder.unwrap_or(Path::new("."));
@@ -134,7 +137,7 @@ fn place(path: &Path) -> PathBuf {
     place.unwrap_or_else(|| path.to_owned())
 }
 
-/// Changes the hint to name the flag of this listener.
+/// Adds a hint that names the flag of this listener.
 fn refused(error: HttpError) -> Failure {
     let is_unnamed = matches!(error, HttpError::NoHosts(_));
     let failure = failure::http(error);

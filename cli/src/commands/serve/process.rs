@@ -13,14 +13,14 @@ use toolward_operator::reload::Control;
 
 use crate::prelude::*;
 
-/// The requests that signals make.
+/// What signals have asked the server to do.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Asked {
     /// Cancelled when requests should go to other servers.
     pub(super) draining: CancellationToken,
     /// Stopped when no more requests are accepted.
     pub(super) control: Control,
-    /// Cancelled to stop waiting for anything.
+    /// Cancelled to end the server without waiting for anything.
     pub(super) at_once: CancellationToken,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Starts handling the signals, on a runtime.
+    /// Starts handling the signals. Must be called on a runtime.
     pub(super) fn take() -> Result<Self> {
         let take = |kind| signal(kind).map_err(Failure::runtime);
         Ok(Self {
@@ -47,14 +47,16 @@ impl Signals {
     }
 
     /// Handles the signals. SIGTERM drains for `drain` and then ends the server in good order.
-    /// SIGINT ends it without draining. Each further signal of these two shortens the rest.
+    /// SIGINT ends it without draining. A second SIGTERM or SIGINT ends it at once. SIGHUP makes it
+    /// read its configuration again, or ends it if its terminal is gone.
     pub(super) async fn obey(mut self, asked: Asked, drain: Duration) {
         let drains = loop {
             tokio::select! {
                 _ = self.interrupt.recv() => break false,
                 _ = self.terminate.recv() => break true,
                 _ = self.hangup.recv() => {
-                    // Its terminal is gone, and so is the person who could end it.
+                    // The server's terminal is gone, and with it the person who could end the
+                    // server.
                     if self.terminal && !std::io::stdin().is_terminal() {
                         break false;
                     }

@@ -22,13 +22,14 @@ use crate::commands::policy::{document_json, document_line, documents};
 use crate::commands::reply;
 use crate::prelude::*;
 
-/// Longest explanation of one driver, in characters. A part of the lines to add would be useless.
+/// Longest explanation of one driver, in characters. It is long, since the policy lines in an
+/// explanation would be useless if they were cut.
 const MAX_EXPLANATION_CHARS: usize = 256 * 1024;
 
 /// Longest name of a publisher, in characters.
 const MAX_PUBLISHER_CHARS: usize = 200;
 
-/// The most names that are suggested for an unknown one.
+/// The most names that are suggested for an unknown name.
 const MAX_SUGGESTIONS: usize = 10;
 
 pub(super) fn policy(review: &PolicyReview, name: &str) -> Result<Option<Shown>> {
@@ -204,7 +205,7 @@ pub(super) fn form(
     Ok(Some(Shown::new(value, visible_json(&lines))))
 }
 
-/// Returns the records of the tool among the other tools of its host.
+/// Returns the records of Agent Tool for this tool. They also refer to the host's other tools.
 #[cfg(feature = "adapters")]
 fn records(tool: &ToolFacts, host: &Host, features: &ServerFeatures) -> Result<Value> {
     let named = |info| {

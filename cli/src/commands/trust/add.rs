@@ -1,6 +1,6 @@
-//! `trust add`: trusts a new publisher, after a person has compared its fingerprint, with a rule
-//! that shows that a remote release is current. Also trusts a bare public key for some prefixes,
-//! after a person has typed its fingerprint.
+//! `trust add`: trusts a new publisher, after a person has compared its fingerprint. The trust
+//! comes with a rule that shows whether a remote release is current. Also trusts a bare public key
+//! for some prefixes, after a person has typed its fingerprint.
 
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -21,22 +21,22 @@ pub(super) const MAX_PREFIXES_CHARS: usize = 64 * 1024;
 /// Whom to trust, and for what.
 #[derive(Debug, Args)]
 pub(crate) struct AddFlags {
-    /// Its document, or a file with its bare public key
+    /// The publisher's document, or a file with its bare public key
     ///
-    /// A document is a file, an https address or oci://…. Bundles of a bare key may be 90 days old
-    /// unless another age is given.
+    /// A document is a file, an https address or oci://…. Bundles that a bare key signed may be at
+    /// most 90 days old, unless another maximum age is given.
     pub(super) source: String,
-    /// An id prefix that it may publish, whole segments (may be given again)
+    /// A prefix of the ids that it may publish, in whole segments (may be given again)
     #[arg(long, required = true)]
     pub(super) prefix: Vec<String>,
-    /// A prefix of the action ids that its libraries may have, too
+    /// Another prefix, only for the ids of actions of its libraries
     ///
     /// It covers no tool, driver or bundle. May be given again.
     #[arg(long, value_name = "PREFIX")]
     pub(super) actions: Vec<String>,
     /// The fingerprint that the publisher gave you, by another way than the document
     ///
-    /// The fingerprint of a bare key is typed on the terminal.
+    /// For a bare key, type the fingerprint on the terminal instead.
     #[arg(long)]
     pub(super) fingerprint: Option<String>,
     /// For a bare key: the publisher's name, as its bundles have it
@@ -44,9 +44,10 @@ pub(crate) struct AddFlags {
     /// [default: the name of the key's file]
     #[arg(long)]
     pub(super) name: Option<String>,
-    /// For a bare key: the publisher whose prefixes may overlap with these
+    /// For a bare key: a publisher whose prefixes may overlap with the key's prefixes
     ///
-    /// The key may publish ids that are inside, equal to or around them. May be given again.
+    /// The key's prefixes may then equal that publisher's prefixes, or be inside or around them.
+    /// May be given again.
     #[arg(long, value_name = "NAME")]
     pub(super) takes_from: Vec<String>,
     #[command(flatten)]
@@ -185,14 +186,14 @@ fn compared(known: &KnownPublisher, given: Option<&str>) -> Result {
 /// The maximum age that is suggested, in days.
 const DEFAULT_MAX_AGE_DAYS: u64 = 90;
 
-/// The rule, as flags give it.
+/// The rule that shows whether a remote release is current.
 #[derive(Debug, Args)]
 pub(crate) struct FreshnessFlags {
-    /// Refuse releases of this publisher that are older
+    /// Refuse releases of this publisher that are older than this
     #[arg(long, value_name = "DAYS", conflicts_with = "channel")]
     pub(super) max_age_days: Option<u64>,
 
-    /// Hold its releases that come over the network to this channel
+    /// Take its releases from the network only if this channel lists them
     ///
     /// A `[[channel]]` of toolward.toml.
     #[arg(long, value_name = "NAME")]
@@ -213,7 +214,7 @@ impl FreshnessFlags {
     }
 
     /// Returns the rule that the flags give, or a person's answer on the terminal. No person is
-    /// asked if `[trust]` or a channel of the configuration applies anyway.
+    /// asked if the configuration has a maximum age or a channel.
     pub(super) fn given_or_asked(
         &self,
         name: &str,
@@ -348,7 +349,7 @@ fn unconfirmed(key: &BareKey, why: &str) -> Failure {
     Failure::new(Kind::Refused, Code::FingerprintUnconfirmed, message)
 }
 
-/// Formats the change for a person: lines with a sign are new or removed.
+/// Formats the change for a person: `+` marks new lines, and `-` removed lines.
 fn difference(candidate: &KeyCandidate) -> String {
     let (before, after) = (candidate.before.as_ref(), &candidate.after);
     let mut text = format!("publisher    {}, by a bare key\n", after.name);
