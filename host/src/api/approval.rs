@@ -186,9 +186,9 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Takes pairs of a tool and whether a person must be asked about that tool each time. Such a
-    /// tool is not covered. A tool that does not fit into a request is not covered either, since
-    /// the person can't have seen it.
+    /// Takes pairs of a tool and whether a person must be asked about the tool each time. If so,
+    /// the tool is not covered. A tool that does not fit into a request is not covered either,
+    /// since the person can't have seen it.
     pub(crate) fn of(reached: impl IntoIterator<Item = (Chained, bool)>) -> Self {
         let mut reached: Vec<(Chained, bool)> = reached.into_iter().collect();
         reached.sort_by(|(a, _), (b, _)| {
