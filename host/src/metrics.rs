@@ -315,8 +315,8 @@ impl MetricsPage {
             all = all.saturating_add(count.load(Ordering::Relaxed));
             self.sample(&bucket, &[("le", bound)], all);
         }
-        // Calls may have ended while the buckets were read; the total must not be smaller than
-        // their sum.
+        // Calls may have ended while the buckets were read; the total must not be smaller than the
+        // buckets' sum.
         let all = all.max(counts.all_durations.load(Ordering::Relaxed));
         self.sample(&bucket, &[("le", "+Inf")], all);
         let micros = counts.micros.load(Ordering::Relaxed);

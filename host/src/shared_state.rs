@@ -53,7 +53,7 @@ pub(crate) struct Shared {
     pub(crate) named: NamedCalls,
     /// The readers of events.
     pub(crate) events: Arc<EventHub>,
-    /// The engine that has the slots for the calls of this admission.
+    /// An admission, and the engine that has the slots for its calls.
     ready: Mutex<Option<(Arc<Admission>, Arc<Ready>)>>,
 }
 
@@ -78,7 +78,8 @@ impl SharedState {
     }
 
     /// A state in the memory of this process, with an optional [secret](SharedState::keyed).
-    /// Denials are kept in `denials`, if given, so that their backoff survives a restart.
+    /// Denials are kept in `denials`, if given, so that the backoff after a denial survives a
+    /// restart.
     ///
     /// ```no_run
     /// use toolward_host::{Denials, Host, SharedState};

@@ -23,7 +23,7 @@ const MAX_DIFFERENCES: usize = 8;
 #[derive(Clone)]
 pub struct Tape {
     calls: Arc<Mutex<Calls>>,
-    /// The ledger of the recording: the digits of its origin.
+    /// The ledger of the recording: the hexadecimal digits at the end of the ledger's origin.
     pub(crate) ledger: Hex<16>,
     loose: bool,
 }
@@ -33,7 +33,7 @@ type Calls = HashMap<(String, String), Vec<Recorded>>;
 
 struct Recorded {
     call: CassetteCall,
-    /// A digest of the input that does not depend on its spelling.
+    /// A digest of the input that does not depend on spaces or the order of properties.
     input: Hash,
     used: bool,
 }

@@ -144,7 +144,7 @@ impl HostBuilder {
         self
     }
 
-    /// Sets where secrets come from. Default: no secrets.
+    /// Sets the store of secrets. Default: no secrets.
     pub fn secrets(mut self, secrets: impl SecretStore + 'static) -> Self {
         self.services.secrets = Some(Arc::new(secrets));
         self
@@ -220,9 +220,10 @@ impl HostBuilder {
     ///
     /// # Errors
     ///
-    /// [`HostError`] when two bundles have a tool or a driver of the same id, a workspace's
-    /// directory is one that guests must not reach or overlaps another workspace, or the engine
-    /// can't be made (unless it is [deferred](HostBuilder::defer_engine)).
+    /// [`HostError`] when two bundles have a tool or a driver of the same id; when a workspace
+    /// overlaps another workspace (unless both are shared) or a directory that guests must not
+    /// reach; or when the engine can't be made (unless it is
+    /// [deferred](HostBuilder::defer_engine)).
     pub fn build(self) -> Result<Host, HostError> {
         let workspaces = self.workspaces()?;
         let limits = self.effective_limits();

@@ -73,8 +73,8 @@ pub(super) struct Attempts {
     claimed: bool,
     /// Whether anything of an attempt may have left the host.
     dispatched: bool,
-    /// Whether an attempt did not end. It then keeps the texts of the call, so that no other
-    /// attempt can follow.
+    /// Whether an attempt was given up because it did not end in time. No other attempt or driver
+    /// may follow.
     lost: bool,
 }
 
