@@ -57,7 +57,7 @@ use crate::tape::{Replayed, Tape};
 /// }
 /// ```
 pub trait Executor: Send + Sync {
-    /// The properties of this executor that the stages before it need.
+    /// The properties of this executor that the stages of a call need.
     fn features(&self) -> Features {
         Features::default()
     }
@@ -109,7 +109,7 @@ pub trait Executor: Send + Sync {
 /// An attempt that runs.
 pub type Attempt<'a> = BoxFuture<'a, AttemptReport>;
 
-/// The properties of an executor that the stages before it need.
+/// The properties of an executor that the stages of a call need.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Features {
     /// Its attempts consume fuel.

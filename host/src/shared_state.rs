@@ -18,8 +18,8 @@ use toolward_support::helper::lock;
 
 /// The state that hosts share when one replaces another. Earlier calls may still run, for example
 /// in a server that reloads its bundles. Withdrawing a bundle affects all of these hosts, including
-/// calls that wait for a person. Their calls count together against the limits on running and
-/// waiting calls.
+/// calls that wait for a person. The calls of all these hosts count together against the limits on
+/// running and waiting calls.
 ///
 /// Cheap to clone; clones share everything. Without a shared state, a host creates its own.
 ///

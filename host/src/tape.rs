@@ -18,8 +18,8 @@ const MAX_COMPARED: usize = 32;
 const MAX_DIFFERENCES: usize = 8;
 
 /// Recorded calls with which a host answers calls
-/// ([`HostBuilder::replaying`](crate::HostBuilder::replaying)). Each recorded call is used once.
-/// Clones share the used calls.
+/// ([`HostBuilder::replaying`](crate::HostBuilder::replaying)). Each recorded call is used once. A
+/// call that one clone has used is used for all clones.
 #[derive(Clone)]
 pub struct Tape {
     calls: Arc<Mutex<Calls>>,

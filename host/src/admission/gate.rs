@@ -87,8 +87,8 @@ impl Gate {
                     self.name
                 ),
             ),
-            // The hint does not name this limit, since the operator can't change the host's own
-            // limits.
+            // The hint does not name this limit: it is one of the host's fixed limits, which the
+            // operator can't change.
             Some(_) => (self.name, "try again later".to_owned()),
         };
         full(

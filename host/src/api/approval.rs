@@ -74,7 +74,8 @@ pub struct ApprovalRequest {
     /// The tools that led to this call, outermost first; empty if the host's caller
     /// made it.
     pub called_by: Vec<String>,
-    /// BLAKE3 of the manifests of the bundles of the tools in `called_by` and of their drivers.
+    /// The manifest digests of the bundles of the tools in `called_by`, and of their drivers'
+    /// bundles.
     pub called_by_bundles: Vec<String>,
     /// What the approver reports about this request before the verdict.
     pub(crate) marks: Marks,
@@ -280,9 +281,9 @@ pub trait Approver: Send + Sync {
         request: &'a ApprovalRequest,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
-    /// Returns a person's answer to an earlier call's question ([`Verdict::Answered`]), if this
-    /// call brings one that [`Approver::ask`] has not returned. The host records this answer, but
-    /// the answer approves nothing.
+    /// Returns the answer that this call brings to an earlier call's question
+    /// ([`Verdict::Answered`]), if [`Approver::ask`] has not returned it. The host records this
+    /// answer, but the answer approves nothing.
     fn unused_answer(&self) -> Option<Verdict> {
         None
     }

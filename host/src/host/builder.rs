@@ -136,9 +136,8 @@ impl HostBuilder {
     }
 
     /// Answers calls from a tape: no driver starts, and none is compiled. A call that was not
-    /// recorded ends with [`ErrorCode::NO_ROUTE`](crate::ErrorCode::NO_ROUTE). Recorded results
-    /// pass the current policy, schemas, limits and redaction, and no one is asked for approval.
-    /// Default: none.
+    /// recorded ends with [`ErrorCode::NO_ROUTE`](crate::ErrorCode::NO_ROUTE). The current policy,
+    /// schemas, limits and redaction apply, but no one is asked for approval. Default: none.
     pub fn replaying(mut self, tape: &Tape) -> Self {
         self.services.tape = Some(tape.clone());
         self
@@ -210,7 +209,7 @@ impl HostBuilder {
 
     /// Defers making the engine, which takes some milliseconds, until the first driver needs it or
     /// [`Host::make_engine`] is called. Default: [`HostBuilder::build`] makes the engine, and fails
-    /// if that fails.
+    /// if the engine can't be made.
     pub fn defer_engine(mut self) -> Self {
         self.defer_engine = true;
         self

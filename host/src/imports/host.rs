@@ -88,7 +88,7 @@ impl Imports for HostImports {
         let violations = self.violations.clone();
         let Some(network) = &self.network else {
             let host = request.uri().authority().map_or("", |name| name.as_str());
-            // If policy ends the call, the guest ends when it is entered again.
+            // If policy ends the call at this violation, the guest ends when it is entered again.
             let _ = violations.record(&Class::Network, host);
             return Box::pin(ready(Err(HttpError::NoNetwork)));
         };

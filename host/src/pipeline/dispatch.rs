@@ -93,8 +93,9 @@ pub(crate) async fn dispatch(
     finish(&mut call, (&*imports, admitted), end, record).await
 }
 
-/// Makes attempts until one ends the call or the driver's part in it. The deadline covers all
-/// attempts, retries and pauses. It starts after the wait for the first slot.
+/// Makes attempts until an attempt ends the call, or no other attempt of this driver may follow.
+/// The deadline covers all attempts, retries and pauses. It starts after the wait for the first
+/// slot.
 async fn serve(
     (attempts, admitted): (&mut Attempts, &Admitted),
     call: &RoutedCall,

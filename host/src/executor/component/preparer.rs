@@ -1,6 +1,6 @@
 //! Prepares a driver for its first call: compiles it or loads it from the cache, links it, finds
-//! its exports. Stores the result of a success, and of a verdict: an error that the component would
-//! always cause. After a failure of the machine, a later call tries again.
+//! its exports. Later calls get the same result, if it is a success or a verdict: an error that the
+//! component causes. After a failure of the machine, a later call tries again.
 
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
