@@ -21,7 +21,7 @@ pub(crate) use rules::{BEHAVIOURS, Behaviour, Lifecycle, SPEC_VERSION, STATES, w
 /// The suffix of a definition's file name.
 pub const EXTENSION: &str = ".tool.md";
 
-/// Returns all findings about a definition by AML's rules, by their positions in the file.
+/// Returns all findings about a definition by AML's rules, sorted by their positions in the file.
 ///
 /// ```
 /// let source = "---\ntool_id: send-email\nversion: \"1\"\n---\n";

@@ -1,7 +1,7 @@
 //! Converts recorded calls to the frames CT_TOOL_CALL and CT_TOOL_RESULT, which Runloop (another
-//! host for agents) traces. Only calls of attachments have frames: of tools that a bundle declares
-//! in a tools.json of version 1. A frame has the declared id, schema references and tags, and a
-//! stored payload of the call.
+//! host for agents) traces. Only calls of attachments (tools that a bundle declares in a tools.json
+//! of version 1) have frames. A frame has the declared id, schema references and tags, and a stored
+//! payload of the call.
 
 use std::collections::HashMap;
 

@@ -193,8 +193,8 @@ fn key(name: &str) -> String {
 /// The most characters of a comment.
 const MAX_COMMENT: usize = 300;
 
-/// A draft of a policy. It grants only what contracts declare. As in the output of `policy
-/// suggest`, a person must choose the source and the destination of each secret.
+/// A draft of a policy. It grants only what contracts declare. A person must choose the source and
+/// the destination of each secret, as in the output of `policy suggest`.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     remarks: Vec<String>,
