@@ -100,7 +100,7 @@ impl Remark {
 }
 
 codes! {
-    /// Why a component is not imported.
+    /// Why an import fails.
     #[derive(Debug)]
     pub enum ImportError: Error {
         /// `what` describes the name in the message, such as `id` or `publisher`.
@@ -192,8 +192,8 @@ fn bundle(
     })
 }
 
-/// Makes a bundle from a component with its own functions: a tool for each function that can be
-/// called.
+/// Makes a bundle from a component that was not made as a tool: each function that can be called
+/// becomes a tool.
 ///
 /// # Errors
 ///

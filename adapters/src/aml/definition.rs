@@ -57,7 +57,7 @@ pub(crate) struct Transport {
     pub(crate) credentials: Credentials,
 }
 
-/// How a caller proves who it is.
+/// The `credentials` of a transport.
 #[derive(Debug, Clone)]
 pub(crate) struct Credentials {
     pub(crate) scheme: String,

@@ -88,7 +88,7 @@ fn put(files: &mut Files, name: String, bytes: &[u8]) -> Result<(), ImportError>
     const PROSE: [&str; 3] = ["title", "description", "$comment"];
     let bytes = without_mark_bytes(bytes);
     let Ok(value) = json::parse(bytes, &json::Limits::default()) else {
-        // Reading the bundle's documents reports the error and its position.
+        // `runloop` reports the error and its position when it reads the documents.
         files.insert(name, Arc::from(bytes));
         return Ok(());
     };
@@ -158,7 +158,7 @@ fn draft(index: &Index, caps: Option<&Caps>) -> Draft {
     draft
 }
 
-/// Adds the secrets of an http transport, which are sent to its host.
+/// Adds the secrets that an http transport sends to its host.
 fn secrets(entry: &IndexEntry, draft: &mut Draft) {
     let Transport::Http {
         method,

@@ -65,7 +65,7 @@ impl<'a> EndedCall<'a> {
         self
     }
 
-    /// Adds the rows about it in a ledger with this origin.
+    /// Adds the ledger's rows about the call. `origin` identifies the ledger.
     #[must_use]
     pub fn with_rows(mut self, origin: &str, rows: impl IntoIterator<Item = u64>) -> Self {
         let rows = rows.into_iter();
@@ -88,7 +88,7 @@ impl<'a> EndedCall<'a> {
         self.ended.checked_sub(took).unwrap_or(self.ended)
     }
 
-    /// Whether its driver has secrets.
+    /// Whether its driver was granted secrets.
     pub(crate) fn has_secrets(&self) -> bool {
         let grant = self.decision().and_then(|decision| decision.grant());
         grant.is_some_and(|grant| !grant.secrets().is_empty())

@@ -93,9 +93,9 @@ fn linked(block: &Block) -> Option<Value> {
 /// The most characters of a message or a hint.
 const MAX_MESSAGE_CHARS: usize = 4096;
 
-/// Returns what can make the same call succeed: calling again, after `retry_after` if it is set;
-/// another tool or other arguments; another policy, which the operator must write; setup; or
-/// nothing that is known.
+/// Returns what can make a call succeed after this error: calling again, after `retry_after` if it
+/// is set; another tool or other arguments; another policy, which the operator must write; setup;
+/// or nothing that is known.
 fn recoverability(error: &CallError) -> &'static str {
     // If the driver asked, making the call again with answers continues it.
     if error.retryable || error.code == ErrorCode::INPUT_REQUIRED {

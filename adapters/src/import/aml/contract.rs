@@ -158,7 +158,7 @@ fn description(definition: &Definition, notes: &mut Vec<Note>) -> String {
 
 /// Returns the values for which a contract has no field. `owner` is a team's name, not an identity.
 /// The definition's `tool_id` alone can't name the tool, since two publishers may use the same one.
-/// With the bundle's prefix before it, it becomes an alias, unless that is the tool's id.
+/// `PREFIX.tool_id`, with the bundle's prefix, becomes an alias, unless it equals the tool's id.
 fn metadata(definition: &Definition, tool: &str) -> Value {
     let status = word(&STATES, definition.status);
     let kind = word(&BEHAVIOURS, definition.behaviour);

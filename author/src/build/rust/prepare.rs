@@ -28,8 +28,8 @@ pub(super) struct CargoWorkspace {
 }
 
 impl CargoWorkspace {
-    /// Asks Cargo. If Cargo does not answer, uses the crate's own directory, and the build reports
-    /// the problem.
+    /// Asks Cargo for the directories. If Cargo does not answer, uses the crate's own directory;
+    /// the build then reports the problem.
     pub(super) fn find(cargo: &Cargo, job: &BuildJob<'_>) -> Result<Self, BuildError> {
         let mut command = command(cargo, job);
         command
@@ -85,7 +85,7 @@ impl CargoWorkspace {
 }
 
 /// Fetches what the build needs, and updates `Cargo.lock`. If that fails, the build may still have
-/// everything that it needs; otherwise it reports what is missing.
+/// everything that it needs; otherwise the build reports what is missing.
 pub(super) fn fetch(cargo: &Cargo, job: &mut BuildJob<'_>) -> Result<(), BuildError> {
     let mut command = command(cargo, job);
     command
