@@ -1,5 +1,5 @@
-//! Tool definitions of AML, `<tool_id>.tool.md`: its rules for valid definitions, and its lints. No
-//! host loads a definition; it can be checked, or imported into a bundle.
+//! Checks tool definitions of AML (another format for tools), `<tool_id>.tool.md`, by AML's rules
+//! and lints. No host loads a definition: `toolward import aml` makes a bundle from it.
 
 mod codes;
 mod definition;
@@ -18,10 +18,10 @@ pub use codes::CODES;
 pub(crate) use definition::{Credentials, Definition, Transport};
 pub(crate) use rules::{BEHAVIOURS, Behaviour, Lifecycle, SPEC_VERSION, STATES, word};
 
-/// The suffix of the names of definitions.
+/// The suffix of a definition's file name.
 pub const EXTENSION: &str = ".tool.md";
 
-/// Returns all findings about a definition by AML's rules, in the order of the file.
+/// Returns all findings about a definition by AML's rules, sorted by their positions in the file.
 ///
 /// ```
 /// let source = "---\ntool_id: send-email\nversion: \"1\"\n---\n";
@@ -43,7 +43,7 @@ pub fn check(file: &str, source: &str) -> Vec<Diagnostic> {
     findings.found
 }
 
-/// The finding that `import` leaves a valid definition out, with the reason.
+/// Returns the finding that `import` leaves a valid definition out, with the reason.
 pub(crate) fn not_imported(file: &str, why: &str) -> Diagnostic {
     let message = format!("`import` makes no tool of it: {why}");
     let hint = "correct that, or keep the definition for hosts of AML only";

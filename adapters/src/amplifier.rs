@@ -1,5 +1,5 @@
-//! The world `amplifier-tool`: components that are tools of Amplifier,
-//! `amplifier:modules/tool@1.0.0`.
+//! The world `amplifier-tool`: components that were made as tools of Amplifier, a framework for
+//! agents, and export `amplifier:modules/tool@1.0.0`.
 
 use serde_json::Value;
 use toolward_contract::driver::{ForeignError, ForeignResult, ForeignWorld, domain_code};

@@ -1,6 +1,7 @@
-//! Converts recorded calls of Runloop's attachments (tools.json, version 1) to the frames that
-//! Runloop traces: CT_TOOL_CALL and CT_TOOL_RESULT. A frame has the declared id, schema references
-//! and tags, and the stored payloads.
+//! Converts recorded calls to the frames CT_TOOL_CALL and CT_TOOL_RESULT, which Runloop (another
+//! host for agents) traces. Only calls of attachments (tools that a bundle declares in a tools.json
+//! of version 1) have frames. A frame has the declared id, schema references and tags, and a stored
+//! payload of the call.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,7 @@ use toolward_operator::replay::{missing_json, payload};
 /// The version of tools.json whose entries are attachments.
 const ATTACHMENTS: u32 = 1;
 
-/// The attachments of bundles, by the digest of the bundle's manifest and the id.
+/// The attachments of bundles, by the digest of the bundle's manifest and the attachment's id.
 #[derive(Debug, Default)]
 pub struct Attachments(HashMap<(String, String), Attachment>);
 

@@ -1,8 +1,11 @@
-//! Makes an unsigned bundle from files of another host. From a component it makes a contract for
-//! each function that can be called, and a driver that describes how to call them. The component's
-//! bytes stay unchanged. The permissions of its tools come from the caller, never from the
-//! component. From documents ([`aml`](aml())) it makes contracts, and drivers for the tools whose
-//! requests the host can make, or whose outputs a person can fill in.
+//! Makes an unsigned bundle from files of another host.
+//!
+//! * From a component: a contract for each function that can be called, and a driver that describes
+//!   how to call these functions. The component's bytes stay unchanged. The user declares the
+//!   permissions of the tools; the component can't.
+//! * From definitions of AML ([`aml`](aml())): contracts, and a driver for each tool whose request
+//!   the host can make, or whose output a person can fill in.
+//! * From a tools.json of Runloop ([`runloop`](runloop())): a bundle with this document.
 
 use std::path::Path;
 
@@ -62,12 +65,12 @@ pub struct Imported {
     pub files: Vec<(String, Vec<u8>)>,
     /// The ids of its tools.
     pub tools: Vec<String>,
-    /// Functions and definitions without a tool.
+    /// Functions and definitions from which no tool was made.
     pub left_out: Vec<Remark>,
-    /// How many other functions can't be called and are not listed.
+    /// How many more functions can't be called. They are not in `left_out`.
     pub uncounted: usize,
-    /// Remarks about the tools: imports that no flag declares, or differences between a tool and
-    /// the document from which it was made.
+    /// Remarks about the tools: imports of the component that no flag declares, or differences
+    /// between a tool and the document from which it was made.
     pub remarks: Vec<Remark>,
     /// A draft of the policy that the tools need, as TOML; empty for a component. Choices that a
     /// person must make are placeholders, which grant nothing.
@@ -97,16 +100,16 @@ impl Remark {
 }
 
 codes! {
-    /// Why a component is not imported.
+    /// Why an import fails.
     #[derive(Debug)]
     pub enum ImportError: Error {
-        /// `what` is `id`, `publisher`, or the id of a tool that was made of it.
+        /// `what` describes the name in the message, such as `id` or `publisher`.
         Name(what: String, source: toolward_signing::Refusal) -> source, ("{what}: {source}")
             => "use 2 to 80 lower-case ASCII letters, digits, dashes and dots, as in files.search";
         Time = "unwritable-value", ("the time can't be written into a TOML file");
         /// The file is not a component that hosts accept.
         Component(inner: SurfaceError);
-        /// `what` it is, and the `reason` why it can't be called.
+        /// `what` describes the component, and `reason` states why it can't be imported.
         NothingOffered(what: &'static str, reason: String) = "import-nothing-offered",
             "what is to be imported has no function or entry that can be called", ("it is {what}: {reason}")
             => "`toolward inspect` lists what it exports";
@@ -120,7 +123,7 @@ codes! {
             "a tools.json or schema has invisible characters, which can't be written otherwise",
             ("{document} has invisible characters, which no signed file may hold")
             => "remove them";
-        /// No tool can be made of any definition. The first one, with its reason.
+        /// No definition can become a tool. Has the first definition, with the reason.
         NoTool(left: Remark) -> (left.code), ("no tool can be made; {}: {}", left.name, left.message);
         Spec(problem: String) = "import-spec-failed", ("what `get-spec` returned {problem}")
             => "it should return JSON with name, description and parameters";
@@ -167,7 +170,7 @@ struct Described<'a> {
     inputs: Value,
     outputs: Value,
     function: &'a str,
-    /// How to call it, for `metadata.component`.
+    /// How to call the function, for `metadata.component`.
     component: Value,
 }
 
@@ -189,8 +192,8 @@ fn bundle(
     })
 }
 
-/// Makes a bundle from a component with its own functions: a tool for each function that can be
-/// called.
+/// Makes a bundle from a component that was not made as a tool: each function that can be called
+/// becomes a tool.
 ///
 /// # Errors
 ///
@@ -259,7 +262,7 @@ pub fn component(wasm: &[u8], options: &ImportOptions) -> Result<Imported, Impor
     })
 }
 
-/// The function with which a component of componentize-py starts.
+/// The function that initialises a component made by componentize-py, a toolchain for Python.
 const COMPONENTIZE_PY_INIT: &str = "exports#init";
 
 codes! {
@@ -273,7 +276,7 @@ codes! {
     }
 }
 
-/// Returns remarks on imports of a component on which calls may depend and which no flag declares.
+/// Returns remarks on the component's imports that calls may need and that no flag declares.
 fn remarks(surface: &Surface, options: &ImportOptions) -> Vec<Remark> {
     let mut remarks = Vec::new();
     let mut add = |undeclared| remarks.push(Remark::new(&options.bundle.id, &undeclared));
@@ -380,7 +383,7 @@ fn title(name: &str) -> String {
 ///
 /// # Errors
 ///
-/// When it exists or can't be written.
+/// If the directory exists or can't be written.
 pub fn create(directory: &Path, imported: &Imported) -> Result<(), ImportError> {
     let files = imported.files.iter();
     let files = files.map(|(name, bytes)| (name.as_str(), bytes.as_slice()));

@@ -1,13 +1,15 @@
-//! Formats of other hosts. The core does not know them: a program uses parts of this crate
-//! directly, or registers them with the core.
+//! Formats of others: Agent Tool (a specification of records), AML (a format for tools), and
+//! Amplifier and Runloop (hosts for agents). Toolward's host does not depend on this crate: a
+//! program uses parts of the crate directly, or registers them with Toolward's libraries.
 //!
-//! * [`records`]: tools and calls as records of Agent Tool, for OpenAI's chat completions and for
-//!   Amplifier;
-//! * [`import`]: bundles of components, of AML's definitions, of Amplifier's tools and of Runloop's
+//! * [`records`]: tools and calls as records of Agent Tool, and in the forms of OpenAI's chat
+//!   completions and of Amplifier;
+//! * [`import`]: bundles made from components, AML's definitions, Amplifier's tools or Runloop's
 //!   tools.json;
-//! * [`aml`]: the rules of AML's definitions;
-//! * [`amplifier`]: the world of Amplifier's tools, which the host calls once it is registered;
-//! * [`scaffold`]: a new tools.json of version 1;
+//! * [`aml`]: checks AML's definitions;
+//! * [`amplifier`]: the world of Amplifier's tools, which the host can call once the program has
+//!   registered the world;
+//! * [`scaffold`]: a new bundle with a tools.json of version 1, Runloop's format;
 //! * [`frames`]: recorded calls as Runloop traces them.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]

@@ -1,9 +1,10 @@
 //! Tools and calls of a host as records of Agent Tool 0.2.0, for programs that store or exchange
 //! them. A record shows what the host decided; it does not influence the host.
 //!
-//! There are records for 16 of the 19 objects; the MCP server makes `deferred_tool_ref`.
-//! `tool_hook`, `tool_scheduler_policy` and `tool_result_persistence` are missing: the host has no
-//! hooks, decides about each call alone, and returns every result whole.
+//! There are records for 16 of the 19 objects of the specification; the MCP server makes
+//! `deferred_tool_ref`. `tool_hook`, `tool_scheduler_policy` and `tool_result_persistence` are
+//! missing: the host has no hooks, decides about each call separately, and returns every result
+//! whole.
 //!
 //! ```
 //! use toolward_host::Host;
@@ -43,9 +44,9 @@ use self::result::tool_error;
 
 const PRODUCER: &str = concat!("toolward/", env!("CARGO_PKG_VERSION"));
 
-/// Returns the records of a tool among all tools of its host, as a principal sees it at `at`. The
-/// declaration contains its input and output contracts and its external mappings. In the lists of
-/// profiles, the tool's preferred driver comes first.
+/// Returns the records of a tool. `all` are the tools of its host that `principal` sees at `at`.
+/// The declaration contains the input and output contracts and the external mappings. The lists of
+/// profiles have an entry for each driver of the tool; the preferred driver comes first.
 pub fn tool_records(
     tool: &Described<'_>,
     all: &[Described<'_>],
@@ -66,8 +67,8 @@ pub fn tool_records(
 }
 
 /// Returns all records of one call: the call itself, the decision about it unless it ended earlier,
-/// the driver's reports, its events if they were read, its result, and its error if it has no
-/// output.
+/// the driver's progress reports, the call's events if they were read, its result, and its error if
+/// it has no output.
 pub fn call_records(call: &EndedCall<'_>) -> Value {
     let id = &call.reply.metadata.invocation;
     let decision = permission::permission_decision(call);
@@ -195,8 +196,8 @@ fn tool_surface(tools: &[Described<'_>], principal: &str, at: SystemTime) -> Val
     }
 }
 
-/// Returns the namespace of a tool, with all tools of its publisher in that namespace. Names of
-/// these tools can collide.
+/// Returns the namespace of a tool, with all tools of its publisher in that namespace: only tools
+/// within one namespace can have colliding names.
 fn tool_namespace(tool: &Described<'_>, all: &[Described<'_>]) -> Value {
     let namespace = tool.info.contract.effective_namespace();
     let here = all.iter().filter(|other| {

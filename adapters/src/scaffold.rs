@@ -1,5 +1,5 @@
-//! Creates a bundle from a tools.json of version 1, in Runloop's form. Its tools are HTTP requests,
-//! without code.
+//! Creates a bundle with a tools.json of version 1, the format of Runloop (another host for
+//! agents). Its tools are HTTP requests, without code.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +15,7 @@ use toolward_signing::id::Id;
 use crate::import::NewBundle;
 use crate::records::references::object;
 
-/// One tool, which is a request.
+/// One tool, whose calls make an HTTP request.
 #[derive(Debug, Clone, Default)]
 pub struct Attachment {
     /// The tool's id.

@@ -1,7 +1,7 @@
-//! Compares contracts with an earlier release (AIP-14, "Stable identity"). Within a major version,
-//! the values that callers may send and the values that they get must stay compatible. Additions to
-//! `mutates` and `requires` of a contract are also reported, and so are inputs and outputs that a
-//! driver drops.
+//! Compares contracts and drivers with an earlier release (AIP-14, "Stable identity"). Within a
+//! major version, the values that callers may send and the values that they get must stay
+//! compatible. Additions to `mutates` and `requires` of a contract are also reported, and so are
+//! inputs and outputs that a driver drops.
 
 mod subset;
 
@@ -38,7 +38,7 @@ impl Earlier {
     /// Reads a bundle: a directory or an archive.
     ///
     /// # Errors
-    /// If it is not a bundle, or its contracts can't be read.
+    /// If `path` is not a bundle, or its contracts can't be read.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         let release = inspect::release(path)?;
         let tools = release.tools.into_iter();
@@ -50,8 +50,8 @@ impl Earlier {
         })
     }
 
-    /// Returns the earlier contract: the one with the same major version, otherwise the newest one
-    /// with the id.
+    /// Returns the earlier contract with the id and the major version of `tool`; otherwise the
+    /// newest contract with the id.
     fn of(&self, tool: &Tool) -> Option<&Arc<Tool>> {
         let newest = || {
             let tools = self.tools.values().filter(|one| one.id == tool.id);
@@ -60,7 +60,8 @@ impl Earlier {
         self.tools.get(&tool.major_id()).or_else(newest)
     }
 
-    /// Finds losses for callers and incompatible changes without a new major version.
+    /// Finds contracts that are gone or have a lower version, and incompatible changes without a
+    /// new major version.
     pub(crate) fn compare(&self, documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         for earlier in self.tools.values() {
@@ -136,7 +137,7 @@ impl Contracts<'_> {
             }
             (_, None) => {}
         }
-        // A caller, or a driver of another bundle, relied on fewer effects.
+        // A caller, or a driver of another bundle, may rely on the earlier, smaller set.
         let (before, now) = (&old.requires.capabilities, &new.requires.capabilities);
         for (field, gained) in [
             ("mutates", old.mutates.missing(&new.mutates)),
@@ -170,7 +171,8 @@ impl Contracts<'_> {
         }
     }
 
-    /// Adds a difference of the schema at a pointer, if `text` describes it.
+    /// Adds a finding about a difference in the schema of a field. Adds nothing if `text` has no
+    /// description for the difference.
     fn differs(
         &self,
         (field, pointer): (&str, &str),
@@ -208,7 +210,7 @@ impl Contracts<'_> {
         let one = Diagnostic::new(code, &self.tool.path, place, message).with_hint(format!(
             "give the contract the version {next} instead of {new}, or keep what {old} has"
         ));
-        // A keyword that can't be compared differs in both directions.
+        // A keyword that can't be compared differs in both directions, but is reported once.
         if !found.contains(&one) {
             found.push(one);
         }

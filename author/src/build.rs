@@ -1,6 +1,6 @@
-//! Builds the components of a bundle under work. Each `[[build]]` of `bundle.toml` is built with
-//! the tools of its language, and the output is copied to its place. A build installs nothing: an
-//! error names the command that installs a missing tool.
+//! Builds the components of a bundle under work (an unpacked bundle, with a `bundle.toml`). Each
+//! `[[build]]` of `bundle.toml` is built with the tools of its language, and the output is copied
+//! to its place. A build installs nothing: an error names the command that installs a missing tool.
 
 mod c;
 mod confine;
@@ -94,7 +94,8 @@ pub enum BuildProgress<'a> {
         /// The number of all builds.
         of: usize,
     },
-    /// A line that a tool printed, unchanged. It may hold anything.
+    /// A line that a tool printed, unchanged. It may contain any characters, such as control
+    /// characters.
     Line(&'a str),
 }
 
@@ -182,8 +183,8 @@ pub fn build(
     Ok(built)
 }
 
-/// Describes the tools that build a kind of source for bundles in `directory`. For Rust it builds
-/// an empty crate, without network, and confined if the kernel can confine. Tools of other
+/// Describes the tools that build a kind of source for bundles in `directory`. For Rust, this
+/// builds an empty crate, without network, and confined if the kernel can confine. Tools of other
 /// languages are only searched for, not started.
 ///
 /// # Errors
@@ -271,8 +272,8 @@ fn component(
     }
     let component = wrap::component(wasm, &scratch.worlds());
     let component = component.map_err(|message| BuildError::Wrap(from(), message))?;
-    // Merges the core modules of the component. A `wasm` source stays unchanged, since the build
-    // has not made it. Cargo's output has one core module already.
+    // Merges the core modules of the component, with two exceptions: a `wasm` source stays
+    // unchanged, since the build has not made it, and Cargo's output has only one core module.
     let folded = match entry.kind {
         BuildKind::Wasm | BuildKind::Rust => None,
         _ => fold::component(&component).ok(),
@@ -280,8 +281,8 @@ fn component(
     Ok((folded.unwrap_or(component), compilers))
 }
 
-/// Returns the path of the source. No part of it may be a link, since a link could lead out of the
-/// bundle.
+/// Returns the path of the source. No part of the path may be a link, since a link could lead out
+/// of the bundle.
 fn find_source(directory: &Path, entry: &BuildEntry) -> Result<PathBuf, BuildError> {
     let path = directory.join(&entry.source);
     match path.canonicalize() {

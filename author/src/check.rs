@@ -54,7 +54,7 @@ impl CheckReport {
         all.filter(|one| one.severity == severity).count()
     }
 
-    /// Adds the findings of a bundle below `base`, whose files are named relative to the bundle.
+    /// Adds findings in which files are named relative to the directory `base`.
     fn take(&mut self, base: &Path, mut found: Self) {
         self.documents += found.documents;
         self.compared += found.compared;
@@ -81,7 +81,7 @@ impl CheckReport {
         self.documents == 0 && self.diagnostics.is_empty()
     }
 
-    /// Compares the contracts of the bundle with this id with its earlier release.
+    /// Compares the bundle with `earlier`, if that is an earlier release of this id.
     fn compare(
         &mut self,
         earlier: Option<&Earlier>,
@@ -121,9 +121,9 @@ pub trait ImportFormat: Sync {
 /// Options of a check.
 #[derive(Clone, Copy, Default)]
 pub struct CheckOptions<'a> {
-    /// An earlier release. The contracts of the bundle with its id are compared with it.
+    /// An earlier release. It is compared with the contracts of the bundle that has the same id.
     pub earlier: Option<&'a Earlier>,
-    /// The formats that check other hosts' documents.
+    /// The formats of other hosts whose documents are checked.
     pub formats: &'a [&'a dyn ImportFormat],
 }
 
@@ -267,8 +267,8 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> CheckReport {
     let id = bundle.as_ref().map(|bundle| bundle.id.as_str());
     found.compare(earlier, id, &documents, &collected.files);
     if bundle.is_none() {
-        // A [[build]] may make the missing component, and the bundle itself may be the library that
-        // is referred to.
+        // These may be false without the bundle.toml: a [[build]] may make the missing component,
+        // and the bundle itself may be the library that is referred to.
         let follow = [codes::COMPONENT_MISSING.code, action::UNRESOLVED];
         found
             .diagnostics

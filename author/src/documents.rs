@@ -39,7 +39,7 @@ impl Document {
     }
 }
 
-/// Returns the document that follows another one. It has the same keys.
+/// Returns the next version of a publisher's document, with the same keys.
 pub fn next(current: PublisherDocument, created: Timestamp) -> PublisherDocument {
     PublisherDocument {
         version: current.version.saturating_add(1),

@@ -14,8 +14,7 @@ codes! {
     pub enum AuthorError: Error {
         /// The directory under work can't be read.
         Read(inner: ReadError);
-        /// The bundle, or what was to be signed, breaks a rule of the signed formats. `path` is a
-        /// directory or archive.
+        /// The bundle in `path`, a directory or an archive, breaks a rule of the signed formats.
         Refused(path: PathBuf, source: Refusal) -> source, ("{}: {source}", path.display());
         Write(path: PathBuf, source: std::io::Error) = "write-failed", ("{}: {source}", path.display())
             => "name a place in a directory that is there and that you may write to";

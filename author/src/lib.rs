@@ -1,7 +1,7 @@
 //! Makes Toolward bundles: everything that an author needs and a serving host must not link.
 //!
 //! * [`scaffold`]: a new bundle;
-//! * [`check`]: diagnostics over a directory or a file;
+//! * [`check`]: diagnostics about a directory or a file;
 //! * [`against`]: how a release breaks promises of the earlier one;
 //! * [`build`]: the components, built with the tools of their languages;
 //! * [`pack`]: `tools.json` and the manifest;
@@ -10,8 +10,8 @@
 //! * [`keys`]: the files of a key pair;
 //! * [`documents`]: the documents that a publisher signs in addition to its bundles.
 //!
-//! It makes no decisions about trust: that is the task of the reader, in `toolward-signing` and
-//! `toolward-bundle`.
+//! This crate makes no decisions about trust. The code that reads bundles decides, in
+//! `toolward-signing` and `toolward-bundle`.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

@@ -117,7 +117,7 @@ fn unread_drivers(documents: &Documents) -> Vec<&str> {
 pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     if !unread_drivers(documents).is_empty() {
-        // Any driver may be unread, so none can be reported as missing.
+        // An unread driver may implement any contract, so no driver is reported as missing.
         return diagnostics;
     }
     let named = |tool: &Tool| {
@@ -166,9 +166,9 @@ pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     diagnostics
 }
 
-/// References to contracts that don't exist, by the id of the contract that was probably meant: it
-/// exists, has a similar id, and no driver names it. The finding is `None` if there is another
-/// finding already, for example for a path that leads nowhere.
+/// Returns warnings about references to missing contracts, by the id of the contract that was
+/// probably meant: an existing one with a similar id, which no driver names. The warning is `None`
+/// if another finding reports the reference, for example as a path that leads nowhere.
 fn misspelt<'d>(
     documents: &Documents,
     unnamed: &[&'d Located<Tool>],
@@ -237,7 +237,7 @@ pub(crate) fn contents(documents: &Documents, files: &Files) -> Vec<Diagnostic> 
     diagnostics
 }
 
-/// Like [`contents`], for a tools.json of version 1. A tools.json of version 2 repeats its
+/// Like [`contents`], for a tools.json of version 1. A tools.json of version 2 only repeats its
 /// contracts.
 pub(crate) fn index(index: &Index) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
@@ -332,7 +332,7 @@ struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Without `files`, all its values have the same position.
+    /// Without `files`, findings about all values have the position `at`.
     fn new(
         file: &'a str,
         at: Position,
@@ -424,7 +424,7 @@ pub(crate) fn snapshot(documents: &Documents, build: &BuildEntry) -> Option<Diag
     Some(about_file(file, code, message, hint))
 }
 
-/// Reports entry files of AIP-30 next to drivers that run no code.
+/// Reports AIP-30's entry files (scripts such as `driver.ts`) next to drivers that run no code.
 pub(crate) fn entry_files(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let is_entry = |path: &str| {
         matches!(

@@ -50,7 +50,7 @@ pub(crate) fn file_beneath(root: &Path, name: &str, bytes: &[u8]) -> Result<(), 
 /// Writes a directory with `files`, whose names use `/` between folders. `path` must not exist yet.
 ///
 /// # Errors
-/// If it exists, or can't be written.
+/// If `path` exists, or can't be written.
 pub fn directory<'a>(
     path: &Path,
     files: impl IntoIterator<Item = (&'a str, &'a [u8])>,

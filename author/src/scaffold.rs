@@ -61,7 +61,7 @@ codes! {
         Name(what: &'static str, source: toolward_signing::Refusal) -> source, ("{what}: {source}")
             => "use 2 to 80 lower-case ASCII letters, digits, dashes and dots, as in text.greet";
         Unwritable(what: &'static str) = "unwritable-value", ("{what} can't be written into a TOML file");
-        /// `id` as it was given.
+        /// `id` is unchecked, and may be cut.
         Entry(id: String, reason: String) = "scaffold-entry-invalid",
             "an entry of a new tools.json is not valid, or would be denied when the bundle is loaded",
             ("the entry {id} is not valid: {reason}")

@@ -20,8 +20,8 @@ use toolward_signing::{ErrorKind, Refusal};
 use crate::error::AuthorError;
 use crate::output;
 
-/// A bundle with its envelope, in memory, ready to be sealed with signatures. Before
-/// [`Sealed::sign`] it may have no signature.
+/// A bundle with its envelope, in memory. The envelope may have no signature before
+/// [`Sealed::sign`] adds one.
 #[derive(Debug, Clone)]
 pub struct Sealed {
     /// The path, for messages.
@@ -105,7 +105,7 @@ impl Sealed {
         };
         match verify::archive_bytes(&probe, &TrustStore::for_key(public), &options) {
             Ok(_) => {}
-            // This check comes last, after every file was compared.
+            // The check for provenance comes last, after every file was compared.
             Err(refusal) if refusal.kind() == ErrorKind::ProvenanceMissing => {}
             Err(refusal) => return Err(refused(&self.place, refusal)),
         }
@@ -153,8 +153,8 @@ impl Sealed {
         output::file(path, &self.to_archive()?)
     }
 
-    /// Writes the bundle as a directory. `path` must not exist. Without a
-    /// signature the directory has no envelope.
+    /// Writes the bundle as a directory. `path` must not exist. Without a signature, the directory
+    /// has no envelope.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
-//! Checks whether a component was built from other sources than those in the directory. `build`
-//! stores the digests of the sources and of the component next to `bundle.toml`. Without them, or
-//! for a component that `build` did not write, the answer is unknown.
+//! Checks whether the sources of a component have changed since `build` made it. `build` stores the
+//! digests of the sources and of the component next to `bundle.toml`. Without these digests, or for
+//! a component that `build` did not write, the answer is unknown.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,9 +19,9 @@ use toolward_signing::provenance::source_digest;
 use crate::error::AuthorError;
 use crate::output;
 
-/// The file next to `bundle.toml`. It has a line for each component with its path, the digest of
-/// its sources and its own digest, separated by tabs. It is hidden, so it is never part of a
-/// bundle.
+/// The file next to `bundle.toml`. Each line has the path of a component, the digest of its
+/// sources, and the digest of the component, separated by tabs. The file is hidden, so it is never
+/// part of a bundle.
 const FILE: &str = ".toolward-built";
 
 /// Largest file that is read, in bytes.
@@ -53,8 +53,8 @@ impl BuildSources {
         let mut all = kept(directory);
         all.remove(&entry.output);
         if let Some(mut before) = self.0 {
-            // A change during the build is newer than the component, except changes by the build
-            // itself.
+            // Another program may change a source during the build. So the earlier sources count,
+            // except for the lock file, which the build itself may change.
             let lock = sources_of(directory, entry);
             let lock = lock.and_then(|mut after| after.remove(LOCK));
             before.extend(lock.map(|lock| (LOCK.to_owned(), lock)));
@@ -141,8 +141,8 @@ fn is_source(name: &str) -> bool {
     !is_left && !["bundle.toml", "tools.json"].contains(&name)
 }
 
-/// Returns the digest of the sources and of the build's settings in `bundle.toml`. A component
-/// among the files is not a source.
+/// Returns the digest of the sources and of the build's settings in `bundle.toml`. The built
+/// component does not count, if it is among the files.
 fn digest(entry: &BuildEntry, sources: &Files) -> Digest {
     let is_output = |name: &str| {
         let output = Path::new(&entry.output);

@@ -17,9 +17,10 @@ use crate::services::Services;
 /// The prepared grant of one route.
 pub(crate) struct Access {
     pub(crate) grant: Grant,
-    /// The directories behind its workspaces, `None` if it has none; or why one can't be opened.
+    /// The directories of the grant's workspaces, `None` without workspaces; or the error if a
+    /// directory can't be opened.
     pub(crate) files: Result<Option<Arc<files::Plan>>>,
-    /// The error if the driver's executor can't use it.
+    /// The error if the driver's executor can't use the grant.
     pub(crate) executor: Result<()>,
     /// Outgoing HTTP, `None` if no host is granted; or the error if this host has no network.
     pub(crate) egress: Result<Option<Egress>>,

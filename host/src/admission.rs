@@ -41,7 +41,7 @@ pub(crate) struct Path {
     files: Arc<Sum>,
 }
 
-/// A running call's permit of each gate, and its memory.
+/// A running call's place at each gate, and its memory.
 #[derive(Debug)]
 pub(crate) struct Slot {
     _places: [CallPlace; 4],
@@ -95,8 +95,8 @@ impl Path {
         ])
     }
 
-    /// Releases the slot while a call waits for a nested call. Its instance stays in memory, so the
-    /// number of parked calls is bounded, too, with a share for each principal.
+    /// Releases the slot while a call waits for a nested call. The call's instance stays in memory,
+    /// so the number of parked calls is bounded, too, with a share for each principal.
     pub(crate) fn park(&self, slot: Slot) -> Result<Parked, Box<(Slot, CallError)>> {
         let own = self.principal.park();
         let both = own.and_then(|own| Ok([own, self.host.park()?]));
@@ -140,14 +140,15 @@ impl Drop for HeldFile {
     }
 }
 
-/// The gates of a host and of the hosts that replace it, which count their calls together.
+/// The gates of a host. The hosts that replace it use the same gates, so all their calls are
+/// counted together.
 pub(crate) struct Admission {
     limits: Limits,
     leases: Arc<dyn Leases>,
     host: Arc<Gate>,
     memory: Arc<CallMemory>,
     /// The files that all calls hold open. They are bounded because a process has a limited number
-    /// of descriptors, some of which connections need.
+    /// of descriptors, and connections need some of them.
     files: Arc<Sum>,
     /// The gate of [`LOCAL`], the only principal of most hosts.
     local: Arc<Gate>,
@@ -181,7 +182,7 @@ impl Admission {
         }
     }
 
-    /// Whether these limits on calls, memory and open files are the limits of this admission.
+    /// Whether `limits` has the same limits on calls, memory and open files as this admission.
     pub(crate) fn is_by(&self, limits: &Limits) -> bool {
         let counts = |limits: &Limits| {
             [
@@ -198,7 +199,7 @@ impl Admission {
 
     /// The gate for the calls of one tool.
     pub(crate) fn tool(&self, publisher: &str, tool: &str) -> Arc<Gate> {
-        // An `id@major` never contains a space.
+        // An `id@major` contains no space, so different pairs have different keys.
         lock(&self.tools).get(&format!("{tool} {publisher}"), || {
             let running = self.limits.concurrency_per_tool;
             let of = PlacesOf::Tool(publisher, tool);

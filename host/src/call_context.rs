@@ -33,11 +33,11 @@ pub struct CallContext {
     /// The imports that answer the driver's requests.
     pub(crate) imports: Arc<dyn Imports>,
     pub(crate) clock: Clock,
-    /// Holds the memory of the call.
+    /// The slot of the call, which holds its memory.
     pub(crate) slot: SlotCell,
     /// The questions that the driver may ask.
     pub(crate) asker: Asker,
-    /// Whether the reply may come before an attempt's remains are dropped.
+    /// Whether the reply may come before `remains` is dropped.
     pub(crate) answers_first: bool,
     /// Values that take time to drop, and may be dropped after the reply.
     pub(crate) remains: Mutex<Option<Box<dyn Send>>>,
@@ -65,13 +65,13 @@ impl CallContext {
     /// the call's own limit are not counted.
     ///
     /// # Errors
-    /// If its principal, its publisher or all calls together have no memory left for it.
+    /// If the call's principal, its publisher or all calls together have no memory left.
     pub fn cover(&self, bytes: u64) -> Result<()> {
         let memory = AttemptMemory::of(&self.slot, self.limits.memory_bytes);
         memory.cover(bytes).map(drop)
     }
 
-    /// Keeps the remains of an attempt, to be dropped after the reply.
+    /// Keeps values of an attempt that may be dropped after the reply.
     pub(crate) fn leave(&self, remains: Box<dyn Send>) {
         let mut left = self.remains.lock().unwrap_or_else(PoisonError::into_inner);
         *left = Some(remains);

@@ -27,7 +27,7 @@ pub struct CallScope {
     pub(crate) answers_first: bool,
     /// The ids of the call in the caller's protocol.
     pub(crate) native: Native,
-    /// Where the reason of a cancellation is read; `None` if only the caller can cancel.
+    /// Holds the reason of a cancellation; `None` if only the caller can cancel.
     pub(crate) cancellation: Option<SharedCancellation>,
 }
 
@@ -100,7 +100,7 @@ impl CallChain {
             .unwrap_or_default()
     }
 
-    /// The bundles of these tools and of their drivers.
+    /// The bundles of the tools in `names` and of their drivers.
     pub(crate) fn bundles(&self) -> Vec<String> {
         self.caller()
             .map(|caller| caller.bundles.clone())

@@ -46,7 +46,8 @@ struct LoadedBundle {
     withdrawal: Arc<Withdrawal>,
     /// Its id and version, for messages.
     label: String,
-    /// The digest of its surface; `None` unless calls are recorded.
+    /// The digest of its surface (what models and policies see of it); `None` unless calls are
+    /// recorded.
     surface: Option<Digest>,
 }
 
@@ -128,8 +129,8 @@ impl Loaded {
                     (id, &driver.bundle, &driver.publisher)
                 }
             };
-            // The label alone may not tell the bundles apart: unsigned bundles in two directories
-            // may have equal manifests.
+            // The publisher is added because unsigned bundles in two directories may have the same
+            // label.
             let label = &self.bundles.get(bundle)?.label;
             Some((id, format!("{label} by {publisher}")))
         };
@@ -235,8 +236,8 @@ impl Catalogue {
 
     /// Adds the names without a version. An id alone means its highest major version. An alias
     /// never shadows an id, and an unsigned bundle's alias never shadows a signed bundle's alias.
-    /// An alias that two ids claim means neither, among signed bundles and, separately, among
-    /// unsigned bundles.
+    /// If two ids of signed bundles claim an alias, it means neither of them; the same holds for
+    /// two ids of unsigned bundles.
     fn name_all(&mut self) {
         for entry in self.tools.values() {
             let id = entry.contract.id.to_string();

@@ -30,7 +30,7 @@ pub struct Answerable {
     pub roots: bool,
 }
 
-/// The content of a driver's question. Its form was checked, but its content is untrusted.
+/// The content of a driver's question. Its structure was checked, but its texts are untrusted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
@@ -161,7 +161,7 @@ pub(crate) struct OpenForms {
 }
 
 impl OpenForms {
-    /// The form of an invocation, whether it is open or will be opened later.
+    /// A handle to the form of an invocation, which may be open or be opened later.
     pub(crate) fn opened(forms: &Arc<Self>, principal: &str, invocation: &str) -> OpenForm {
         OpenForm {
             forms: Some(forms.clone()),
@@ -174,7 +174,7 @@ impl OpenForms {
     ///
     /// # Errors
     /// How long to wait, at most, before another attempt: until the principal's other form closes,
-    /// or the longest time if too many principals have forms.
+    /// or [`ANSWER_TIMEOUT`] if too many principals have forms.
     pub(crate) fn open(&self, principal: &str, invocation: &str) -> Result<(), Duration> {
         let now = Instant::now();
         let mut open = lock(&self.open);
@@ -215,8 +215,8 @@ impl OpenForms {
     }
 }
 
-/// The form of one call. Dropping it closes the form. So the person is no longer asked once the
-/// call ends, unless the call handed its question to its caller.
+/// The form of one call. Dropping this handle closes the form. So the person is no longer asked
+/// once the call ends, unless the call handed its question to its caller.
 pub(crate) struct OpenForm {
     /// `None` if the form must stay open.
     forms: Option<Arc<OpenForms>>,

@@ -1,8 +1,8 @@
 //! Passes events of calls to their readers. Memory is bounded: a reader that lags loses the oldest
-//! events and learns their number; it never delays a call.
+//! events and learns how many; it never delays a call.
 //!
-//! Each principal that has a reader has a separate ring, so the reader neither loses events to
-//! other principals nor learns how many events they have.
+//! Each principal that has a reader has a separate ring buffer. So events of other principals
+//! neither displace its events nor count as lost, which would show their number.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -74,7 +74,7 @@ impl EventHub {
 /// Reads events of calls: [`Host::events`](crate::Host::events).
 #[derive(Debug)]
 pub struct Events {
-    /// `None` once no more events can come, and while this is dropped.
+    /// `None` once no more events can come, and while the reader is dropped.
     receiver: Option<Receiver<Arc<CallEvent>>>,
     hub: Arc<EventHub>,
 }
@@ -89,7 +89,7 @@ pub enum Heard {
 }
 
 impl Events {
-    /// Waits for the next event. Can be cancelled without losing one.
+    /// Waits for the next event. Can be cancelled without losing an event.
     pub async fn next(&mut self) -> Heard {
         loop {
             let Some(receiver) = &mut self.receiver else {
@@ -136,7 +136,7 @@ impl<'a> CallEvents<'a> {
         Self { hub, template }
     }
 
-    /// Notes that the tool was found.
+    /// Notes that the tool was found. The next event creates the template again, with the tool.
     pub(crate) fn resolved(&mut self) {
         self.template = None;
     }

@@ -57,7 +57,7 @@ use crate::tape::{Replayed, Tape};
 /// }
 /// ```
 pub trait Executor: Send + Sync {
-    /// The properties of this executor that the stages before it need.
+    /// The properties of this executor that the stages of a call need.
     fn features(&self) -> Features {
         Features::default()
     }
@@ -75,7 +75,7 @@ pub trait Executor: Send + Sync {
         true
     }
 
-    /// Makes the driver ready, for a call or before all calls.
+    /// Makes the driver ready, for a call or in advance.
     ///
     /// # Errors
     /// Why the driver can't be used, now or ever.
@@ -101,15 +101,15 @@ pub trait Executor: Send + Sync {
         Ok(())
     }
 
-    /// Makes one attempt. The host drops it at the [deadline](CallContext::deadline), when other
-    /// calls need its memory, and when the call is cancelled.
+    /// Makes one attempt. The host drops the attempt at the [deadline](CallContext::deadline), when
+    /// other calls need its memory, and when the call is cancelled.
     fn attempt<'a>(&'a self, job: &'a mut Job, call: &'a CallContext) -> Attempt<'a>;
 }
 
 /// An attempt that runs.
 pub type Attempt<'a> = BoxFuture<'a, AttemptReport>;
 
-/// The properties of an executor that the stages before it need.
+/// The properties of an executor that the stages of a call need.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Features {
     /// Its attempts consume fuel.
@@ -142,7 +142,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// The budget that is left for nested calls of an attempt without its own fuel.
+    /// The budget that is left for nested calls, if the attempt itself consumes no fuel.
     pub fn left(&self, call: &CallContext) -> CallerBudget {
         CallerBudget {
             fuel: self.fuel.saturating_sub(self.spent_fuel),
@@ -280,7 +280,7 @@ codes! {
         "the policy lets a program run, and this host has no broker that runs programs";
 }
 
-/// The executor of programs on a host that was given none.
+/// The executor of programs if the application has not given the host one: all calls fail.
 struct NoPrograms;
 
 impl NoPrograms {

@@ -95,10 +95,10 @@ impl Host {
     }
 
     /// Withdraws the bundle with this manifest digest (64 hex digits). Its tools disappear from
-    /// [`Host::tools`]. New calls that use its tools or drivers, and such calls that wait for a
-    /// person or a slot, end with [`ErrorCode::WITHDRAWN`](crate::ErrorCode::WITHDRAWN) and
-    /// `reason`. Running calls finish. Applies to all hosts of the same [`SharedState`]. Returns
-    /// false if no such bundle was served.
+    /// [`Host::tools`]. Calls that use its tools or drivers end with
+    /// [`ErrorCode::WITHDRAWN`](crate::ErrorCode::WITHDRAWN) and `reason`: new calls, and calls
+    /// that wait for a person or a slot. Running calls finish. Applies to all hosts of the same
+    /// [`SharedState`]. Returns false if no such bundle was served.
     pub fn withdraw(&self, bundle: &str, reason: &str) -> bool {
         self.inner.shared_state.withdraw(bundle, reason)
     }

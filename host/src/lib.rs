@@ -23,7 +23,8 @@
 //! ```
 //!
 //! Without the feature `http` the host can't grant network access, and without `keyvalue` it can't
-//! grant buckets. It does not link the libraries of a missing feature. Both are on by default.
+//! grant buckets. The libraries of a missing feature are not linked. Both features are on by
+//! default.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

@@ -88,8 +88,8 @@ fn control_group_bytes() -> Option<u64> {
     limits.min()
 }
 
-/// Watches the process's resident memory, and returns free memory to the kernel when it
-/// is far above its minimum.
+/// Watches the process's resident memory. When it is far above its minimum, returns free memory to
+/// the kernel.
 ///
 /// Resident memory does not show how much of it is free. So while the process is large, each look
 /// tries to return memory, unless the last attempt took more than a small share of the time since

@@ -20,8 +20,8 @@ use crate::host::Host;
 /// `other`. Bounds the page, and the memory of a server that loads other bundles again and again.
 const MAX_TOOLS: usize = 1000;
 
-/// The label for tools beyond [`MAX_TOOLS`], and for calls in which no tool was found. Not the name
-/// of a tool, since the names of tools have a version.
+/// The label for tools beyond [`MAX_TOOLS`], and for calls in which no tool was found. No tool has
+/// this name, since the names of tools have a version.
 const OTHER: &str = "other";
 
 /// Upper bounds of the histogram of durations, in microseconds and as labels in seconds.
@@ -315,8 +315,8 @@ impl MetricsPage {
             all = all.saturating_add(count.load(Ordering::Relaxed));
             self.sample(&bucket, &[("le", bound)], all);
         }
-        // Calls may have ended while the buckets were read; the total must not be smaller than
-        // their sum.
+        // Calls may have ended while the buckets were read; the total must not be smaller than the
+        // buckets' sum.
         let all = all.max(counts.all_durations.load(Ordering::Relaxed));
         self.sample(&bucket, &[("le", "+Inf")], all);
         let micros = counts.micros.load(Ordering::Relaxed);

@@ -78,7 +78,8 @@ impl NamedCalls {
     ///
     /// # Errors
     /// [`ErrorCode::ALREADY_RUN`] if the reply is not kept, [`ErrorCode::INPUT_INVALID`] for
-    /// another input, [`ErrorCode::RATE_LIMITED`] if too many wait, and [`ErrorCode::TIMEOUT`].
+    /// another input, [`ErrorCode::RATE_LIMITED`] if too many calls wait, and
+    /// [`ErrorCode::TIMEOUT`].
     pub(crate) async fn enter(
         &self,
         name: &Arc<CallName>,
@@ -87,7 +88,8 @@ impl NamedCalls {
         let started = Instant::now();
         let until = started.checked_add(wait).unwrap_or(started);
         let call = name.new_call();
-        // Ends the call if this future is dropped while its start is unknown.
+        // If this future is dropped while it is unknown whether the call started, `running` ends
+        // the call.
         let mut running = RunningCall {
             calls: self.calls.clone(),
             name: name.clone(),

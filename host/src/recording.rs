@@ -3,7 +3,7 @@
 //! for each step of an approval.
 //!
 //! The catalogue prepares the names of tools, drivers and rules for records. Texts of callers and
-//! tools are payload, without sensitive values.
+//! tools are payloads, without sensitive values.
 
 mod payloads;
 mod rows;
@@ -48,7 +48,8 @@ impl CallRows<'_> {
         call: &Parties,
         (event, answer, kept): ApprovalStep<'_>,
     ) -> Pending {
-        // An expired approval was given for another call.
+        // An approval that has expired was given for another call, so no person was asked about
+        // this one.
         self.asked |= event != ApprovalEvent::Expired || kept.is_none();
         let covers = match (kept, answer) {
             (Some(kept), _) => Some(kept.scope),
@@ -78,7 +79,7 @@ impl CallRows<'_> {
     /// Notes that no person was asked now.
     pub(crate) fn not_asked(&mut self, verdict: &Verdict) {
         match verdict {
-            // With an earlier answer about exactly this call, a person was asked about it.
+            // If the earlier answer is about exactly this call, a person was asked about this call.
             Verdict::Remembered(earlier) => self.asked |= earlier.scope == ApprovalScope::Call,
             // The question reached no person, though it may have been sent.
             Verdict::Unavailable => self.asked = false,
@@ -94,8 +95,8 @@ fn since_1970(at: SystemTime) -> Number {
     )
 }
 
-/// The publisher of an unsigned bundle. Names of publishers in a trust store never contain an
-/// underscore.
+/// The publisher of an unsigned bundle. No publisher in a trust store has this name, since their
+/// names contain no underscore.
 const UNSIGNED: &str = "dev_unsigned";
 
 /// The names of a tool in records.

@@ -112,8 +112,8 @@ impl Redactor {
             })
         });
         let cut = parts.max_by_key(|(length, _)| *length);
-        // Once its start is put back, the value is found like any other. The rests of other values
-        // are shorter, and are contained in this one.
+        // Once the start of the value with the longest rest is put back, this value is found like
+        // any other. The rests of other values are contained in its rest.
         if let Some((_, before)) = cut.filter(|_| is_cut) {
             bytes.splice(..0, before.iter().copied());
         }
@@ -269,7 +269,7 @@ impl Redactor {
             self.value(cause);
         }
         if error.origin == Origin::Driver {
-            // The driver chooses these, too.
+            // A driver chooses the code and the retry-after, too.
             if self.is_in(error.code.as_str()) {
                 error.code = ErrorCode::UPSTREAM_ERROR;
                 error.class = ErrorClass::ExecutionFailed;

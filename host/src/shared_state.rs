@@ -18,8 +18,8 @@ use toolward_support::helper::lock;
 
 /// The state that hosts share when one replaces another. Earlier calls may still run, for example
 /// in a server that reloads its bundles. Withdrawing a bundle affects all of these hosts, including
-/// calls that wait for a person. Their calls count together against the limits on running and
-/// waiting calls.
+/// calls that wait for a person. The calls of all these hosts count together against the limits on
+/// running and waiting calls.
 ///
 /// Cheap to clone; clones share everything. Without a shared state, a host creates its own.
 ///
@@ -53,7 +53,7 @@ pub(crate) struct Shared {
     pub(crate) named: NamedCalls,
     /// The readers of events.
     pub(crate) events: Arc<EventHub>,
-    /// The engine that has the slots for the calls of this admission.
+    /// An admission, and the engine that has the slots for its calls.
     ready: Mutex<Option<(Arc<Admission>, Arc<Ready>)>>,
 }
 
@@ -78,7 +78,8 @@ impl SharedState {
     }
 
     /// A state in the memory of this process, with an optional [secret](SharedState::keyed).
-    /// Denials are kept in `denials`, if given, so that their backoff survives a restart.
+    /// Denials are kept in `denials`, if given, so that the backoff after a denial survives a
+    /// restart.
     ///
     /// ```no_run
     /// use toolward_host::{Denials, Host, SharedState};

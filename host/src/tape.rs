@@ -18,12 +18,12 @@ const MAX_COMPARED: usize = 32;
 const MAX_DIFFERENCES: usize = 8;
 
 /// Recorded calls with which a host answers calls
-/// ([`HostBuilder::replaying`](crate::HostBuilder::replaying)). Each recorded call is used once.
-/// Clones share the used calls.
+/// ([`HostBuilder::replaying`](crate::HostBuilder::replaying)). Each recorded call is used once. A
+/// call that one clone has used is used for all clones.
 #[derive(Clone)]
 pub struct Tape {
     calls: Arc<Mutex<Calls>>,
-    /// The ledger of the recording: the digits of its origin.
+    /// The ledger of the recording: the hexadecimal digits at the end of the ledger's origin.
     pub(crate) ledger: Hex<16>,
     loose: bool,
 }
@@ -33,7 +33,7 @@ type Calls = HashMap<(String, String), Vec<Recorded>>;
 
 struct Recorded {
     call: CassetteCall,
-    /// A digest of the input that does not depend on its spelling.
+    /// A digest of the input that does not depend on spaces or the order of properties.
     input: Hash,
     used: bool,
 }

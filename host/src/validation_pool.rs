@@ -79,7 +79,7 @@ impl ValidationPool {
     ) -> Result<T> {
         let own = self.of(principal);
         let work = pin!(async {
-            // Waiting for a share holds no permit of the pool.
+            // A check that waits for its principal's share holds no permit of the pool.
             let places = (
                 own.enter(true, Some(deadline)).await?,
                 self.all.enter(true, Some(deadline)).await?,
@@ -104,7 +104,7 @@ impl ValidationPool {
     }
 }
 
-/// A gate for this process only, since its threads belong to this process.
+/// A gate for this process only, since the pool's threads belong to this process.
 fn gate(running: u32, waiting: u32) -> Arc<Gate> {
     let limits = PlaceLimits { running, waiting };
     Gate::new(LimitName::LongChecks, limits, places_of_process(limits))

@@ -34,7 +34,7 @@ codes! {
         "`api-key`, `bearer-token` and `service-account` need `transport.credentials.source`, such as `env`.";
     OAUTH2_INCOMPLETE = "aml-oauth2-incomplete", "`oauth2` has `provider` and `function_id`",
         "Both go into `transport.credentials`.";
-    // What the field reference says beyond them
+    // Rules that only AML's field reference has
     FIELD_TYPE = "aml-field-type", "a field has the type that AML gives it",
         "Quote text that looks like something else.";
     VALUE_UNKNOWN = "aml-value-unknown", "a field of `transport` has one of the values that its table lists",

@@ -1,4 +1,4 @@
-//! The content of a valid definition, for imports.
+//! The content of a valid tool definition of AML, for imports.
 
 use serde_json::Value;
 use toolward_contract::diagnostic::{Diagnostic, Parsed};
@@ -8,7 +8,7 @@ use toolward_support::fields::Content;
 use super::fields::{Node, find, meaning};
 use super::rules::{BEHAVIOURS, Behaviour, Lifecycle, STATES};
 
-/// A definition that breaks no hard rule. Its texts are trimmed, but not cleaned.
+/// A definition without errors. Its texts are trimmed, but may have hidden characters.
 #[derive(Debug, Clone)]
 pub(crate) struct Definition {
     pub(crate) spec_version: String,
@@ -30,7 +30,8 @@ pub(crate) struct Definition {
     pub(crate) error_codes: Vec<StatusMeaning>,
 }
 
-/// The meaning of a status. Its key may be something other than an HTTP status.
+/// An entry of `error_codes`: the meaning of an HTTP status. The key is not checked, and may be
+/// something other than a status.
 #[derive(Debug, Clone)]
 pub(crate) struct StatusMeaning {
     pub(crate) key: String,
@@ -56,7 +57,7 @@ pub(crate) struct Transport {
     pub(crate) credentials: Credentials,
 }
 
-/// How a caller proves who it is.
+/// The `credentials` of a transport.
 #[derive(Debug, Clone)]
 pub(crate) struct Credentials {
     pub(crate) scheme: String,
@@ -150,7 +151,8 @@ fn text(node: &Node, way: &str) -> Option<String> {
     }
 }
 
-/// Returns one text or a list of texts. A number becomes its digits.
+/// Returns the texts of a list. A single text counts as a list of one, and a number as the text of
+/// its digits.
 fn texts(node: &Node) -> Vec<String> {
     let one = |node: &Node| match &node.content {
         Content::Text(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),

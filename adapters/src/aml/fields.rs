@@ -33,7 +33,7 @@ impl Findings<'_> {
         self.found.push(Diagnostic { hint, ..found });
     }
 
-    /// The fields of a mapping.
+    /// Returns the fields of a mapping; adds a finding if the field is not a mapping.
     pub(super) fn mapping<'n>(&mut self, field: &Field<'n>) -> Option<Fields<'n>> {
         let read = Fields::of(field);
         read.map_err(|problem| self.refuse(&problem)).ok()
@@ -157,7 +157,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Returns a field that is not empty; otherwise adds the finding that it is missing.
+    /// Returns a field that is not empty; otherwise adds the finding that the field is missing.
     pub(super) fn filled<'n>(
         &mut self,
         fields: &mut Fields<'n>,
@@ -198,7 +198,7 @@ impl Findings<'_> {
                 let hint = quoted(found).filter(|_| *expected == Kind::Text);
                 self.add_hinted(&codes::FIELD_TYPE, found.at, message, hint);
             }
-            // No field is read as an integer, and unknown fields are not refused here.
+            // Neither occurs: no field is read as an integer, and unknown fields are not refused.
             FieldProblem::Integer { .. } | FieldProblem::Unknown { .. } => {}
         }
     }
@@ -223,13 +223,13 @@ pub(super) fn present<'n>(fields: &mut Fields<'n>, key: &'static str) -> Option<
     fields.take(key).filter(|field| !field.is_null())
 }
 
-/// Returns the value at a path of keys with dots in between.
+/// Returns the value at a path: keys, separated by dots.
 pub(super) fn find<'n>(document: &'n Node, way: &str) -> Option<&'n Node> {
     let mut keys = way.split('.').filter(|key| !key.is_empty());
     keys.try_fold(document, |node, key| node.get(key))
 }
 
-/// Whether a value is empty.
+/// Whether a value is null, blank text, an empty mapping, or a list of only such values.
 pub(super) fn is_empty(node: &Node) -> bool {
     match &node.content {
         Content::Null => true,

@@ -44,7 +44,7 @@ pub(super) fn check(document: &Node, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether the first sentence of each text is "None".
+/// Whether the first sentence of the text, or of each text in the list, is "None".
 fn says_none(node: &Node) -> bool {
     match &node.content {
         Content::Text(text) => {
@@ -85,7 +85,7 @@ const MAPPINGS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Warns of each field whose name is similar to a field of its mapping.
+/// Warns of each unknown field whose name is similar to a known field of the same mapping.
 pub(super) fn check_names(document: &Node, findings: &mut Findings<'_>) {
     for (way, known) in MAPPINGS {
         let Some(Content::Mapping(entries)) = find(document, way).map(|node| &node.content) else {

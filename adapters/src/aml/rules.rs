@@ -1,5 +1,5 @@
-//! AML's hard rules, which its compiler enforces, and the rules of its field reference. AML's
-//! subset of JSON Schema ("JSON Schema in YAML") has an object at the top, and no references.
+//! AML's hard rules, which AML's compiler enforces, and the rules of AML's field reference. In
+//! AML's subset of JSON Schema, a schema is an object at the top, and has no references.
 
 use semver::Version;
 
@@ -40,7 +40,7 @@ pub(crate) enum Lifecycle {
     Disabled,
 }
 
-/// Returns the word that stands for a value in a definition.
+/// Returns the word with which a definition writes a value.
 pub(crate) fn word<T: Copy + PartialEq>(known: &[(&'static str, T)], value: T) -> &'static str {
     let found = known.iter().find(|(_, known)| *known == value);
     found.map_or("", |(word, _)| word)
@@ -62,12 +62,12 @@ const PROTOCOLS: [&str; 6] = [
     "grpc",
 ];
 
-/// How a caller proves who it is.
+/// A kind of `transport.credentials.scheme`, by the fields that it requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scheme {
-    /// Without a secret in the definition.
+    /// Requires no fields.
     Ambient,
-    /// With a secret, which comes from a source.
+    /// Requires the source of a secret.
     Secret,
     Oauth2,
 }
@@ -195,8 +195,8 @@ fn transport(field: &Field<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// A field of a table of AML's transports, except `rest-api`: its name, whether it is required, and
-/// its allowed values. Without allowed values, any text is valid.
+/// A row of AML's table for a transport other than `rest-api`: a field's name, whether the field is
+/// required, and its allowed values. If the list of values is empty, any text is valid.
 type Row = (&'static str, bool, &'static [&'static str]);
 
 const LAMBDA: &[Row] = &[
@@ -255,8 +255,8 @@ fn listed(protocol: &str, transport: &mut Fields<'_>, at: Position, findings: &m
     }
 }
 
-/// Checks that a transport has the `base_url` and the `endpoint` that a request needs. AML requires
-/// neither.
+/// Checks that a `rest-api` transport has a `base_url`, and an `endpoint` that starts with a
+/// method. AML requires neither field.
 fn request(transport: &mut Fields<'_>, at: Position, findings: &mut Findings<'_>) {
     let code = &codes::REQUEST_INCOMPLETE;
     findings.filled(transport, "base_url", code, at);
@@ -313,8 +313,8 @@ fn credentials(field: &Field<'_>, findings: &mut Findings<'_>) {
 /// Keywords whose values are data and not schemas.
 const DATA: [&str; 4] = ["const", "default", "enum", "examples"];
 
-/// Returns the first part of a schema that AML's compiler refuses, with the reason. The reason
-/// follows the field's name in a message.
+/// Looks for a part of the schema that AML's compiler refuses. Returns the position of the first
+/// such part, and the reason, which follows the field's name in a message.
 fn breach(schema: &Node) -> Option<(Position, String)> {
     let Content::Mapping(_) = &schema.content else {
         return None;
@@ -327,7 +327,8 @@ fn breach(schema: &Node) -> Option<(Position, String)> {
     Some((at, format!("does not describe an object: {problem}")))
 }
 
-/// Returns the first `$ref` or `$id`. `names` states whether the keys are names of properties.
+/// Returns the first keyword `$ref` or `$id`. If `names` is true, the node's keys are names of
+/// properties and not keywords.
 fn reference(node: &Node, names: bool) -> Option<(Position, String)> {
     match &node.content {
         Content::List(items) => items.iter().find_map(|item| reference(item, false)),

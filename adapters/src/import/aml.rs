@@ -1,5 +1,5 @@
-//! Makes a bundle from AML's tool definitions. A contract declares what its definition needs. Only
-//! a policy grants it.
+//! Makes a bundle from AML's tool definitions. A contract declares the capabilities that its
+//! definition needs. Only a policy grants them.
 
 use serde_json::{Value, json};
 use toolward_author::check::ImportFormat;
@@ -25,11 +25,12 @@ pub struct AmlOptions {
     pub bundle: NewBundle,
     /// Whether tools are made of drafts.
     pub allow_draft: bool,
-    /// The `spec_version` that every definition must have. `None` means the version of these rules.
+    /// The `spec_version` that every definition must have. `None` means the version of the rules in
+    /// [`crate::aml`].
     pub spec_version: Option<String>,
 }
 
-/// The format of definitions, for `check`.
+/// The format of definitions, for `toolward check`.
 #[derive(Debug)]
 pub struct Aml;
 
@@ -66,7 +67,7 @@ enum Carrier {
     Request(Box<Request>),
     /// A person, who fills in the contract's outputs.
     Form,
-    /// No driver of this host can carry it out.
+    /// No driver of this host can carry them out.
     Missing,
 }
 
@@ -125,7 +126,7 @@ fn check(file: &str, bytes: &[u8]) -> Vec<Diagnostic> {
     let Ok(definition) = Definition::read(file, source) else {
         return found;
     };
-    // These warnings already give the reason.
+    // These warnings already state why no tool is made.
     let stated = ["aml-request-incomplete", "aml-spec-version-unknown"];
     if found.iter().any(|one| stated.contains(&one.code)) {
         return found;
@@ -187,7 +188,7 @@ fn made(definition: &Definition, options: &AmlOptions, others: &[String]) -> Res
     }
     let prefix = &options.bundle.id;
     let id = format!("{prefix}.{}", definition.tool_id.replace('_', "-"));
-    // The driver's id is longer than the tool's.
+    // The driver's id is longer than the tool's, so it may be too long even if the tool's is valid.
     let driver_id = format!("{id}.driver");
     if ToolId::parse(&id).is_err() || ToolId::parse(&driver_id).is_err() {
         return Err(Refused::NoId(prefix.clone()));
@@ -307,7 +308,7 @@ codes! {
 }
 
 codes! {
-    /// What a tool does not take over from its definition, or takes over in another way.
+    /// A part of a definition that the tool does not take over, or takes over in a changed form.
     #[derive(Debug)]
     pub(super) enum Note: Error {
         Function = "aml-function-without-driver" Note,

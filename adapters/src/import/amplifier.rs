@@ -1,4 +1,5 @@
-//! Makes a bundle from a tool of Amplifier, by the tool's own declarations.
+//! Makes a bundle from a tool of Amplifier. The tool's function `get-spec` describes the tool: its
+//! name, description and input schema.
 
 use std::path::Path;
 
@@ -13,10 +14,10 @@ use super::{
 };
 use crate::amplifier::{SPEC, TOOL, WORLD};
 
-/// The tool of the bundle that asks a component for its description.
+/// The id of the tool in the bundle that [`spec_bundle`] writes.
 const SPEC_TOOL: &str = "import.get-spec";
 
-/// Makes a bundle from a tool of Amplifier. `spec` is the result of its `get-spec`.
+/// Makes a bundle from a tool of Amplifier. `spec` is the result of the tool's `get-spec`.
 ///
 /// # Errors
 ///
@@ -65,9 +66,9 @@ fn described(text: &str, options: &ImportOptions) -> Result<Described<'static>, 
     })
 }
 
-/// Writes a bundle to `directory`, which must not exist. Its only tool returns the description of a
-/// component. The tool takes no input, has no permissions, and has small limits. Returns the tool's
-/// id.
+/// Writes a bundle to `directory`, which must not exist. The bundle's only tool calls `get-spec` of
+/// a component. The tool takes no input, has no permissions, and has small limits. Returns the
+/// tool's id.
 ///
 /// # Errors
 ///
@@ -87,7 +88,7 @@ pub fn spec_bundle(directory: &Path, wasm: &[u8]) -> Result<&'static str, Import
         "implements": [{
             "tool": SPEC_TOOL, "version": "1.x", "metadata": { "component": component },
         }],
-        // A component that imports HTTP is linked but reaches nothing.
+        // With an empty list, a component that imports HTTP can be linked, but reaches no host.
         "network": { "egress": [] },
         "limits": { "fuel": 1_000_000_000, "memory_mib": 32, "output_bytes": 256 << 10 },
     });

@@ -1,5 +1,6 @@
-//! Writes imported bundles: front matter with a serialiser, `bundle.toml`, and a [`Draft`] of the
-//! policy that the tools need. Foreign text must pass [`clean`] or [`line`] before it gets here.
+//! Writes the parts of imported bundles: documents with front matter, `bundle.toml`, and a
+//! [`Draft`] of the policy that the tools need. Before another host's text is written, it must pass
+//! [`clean`], [`line`] or [`unhidden`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +27,8 @@ pub struct NewBundle {
 }
 
 impl NewBundle {
-    /// Returns the `bundle.toml` of its first release; `None` if the time can't be written.
+    /// Returns the `bundle.toml` of its first release; `None` if `created` can't be written as a
+    /// time.
     pub(crate) fn toml(&self) -> Option<String> {
         let created = Timestamp::from_unix(self.created).ok()?;
         Some(format!(
@@ -44,7 +46,7 @@ impl NewBundle {
         Ok(("bundle.toml".to_owned(), toml.into_bytes()))
     }
 
-    /// Checks its names. `id` describes its id in errors.
+    /// Checks its id and its publisher. `id` describes the id in errors.
     pub(super) fn check(&self, id: &str) -> Result<(), ImportError> {
         check_id(id, &self.id)?;
         check_id("publisher", &self.publisher)
@@ -57,17 +59,17 @@ pub(super) fn check_id(what: &str, name: &str) -> Result<(), ImportError> {
     parsed.map_err(|source| ImportError::Name(what.to_owned(), source))
 }
 
-/// Returns foreign text of several lines without hidden characters.
+/// Returns another host's text, with hidden characters escaped, except line feeds and tabs.
 pub(super) fn clean(text: &str) -> String {
     visible(text, usize::MAX).trim().to_owned()
 }
 
-/// Returns foreign text on one line without hidden characters.
+/// Returns another host's text on one line, with hidden characters escaped.
 pub(super) fn line(text: &str) -> String {
     visible_line(text.trim(), usize::MAX)
 }
 
-/// Returns a value with all texts, including keys, on one line and without hidden characters.
+/// Applies [`line`] to all texts of a value, including keys.
 pub(super) fn lines(value: &Value) -> Value {
     match value {
         Value::String(text) => line(text).into(),
@@ -84,9 +86,8 @@ pub(super) fn lines(value: &Value) -> Value {
     }
 }
 
-/// Returns a value without hidden characters. The texts of the keys in `prose` are cleaned. A
-/// change elsewhere would change the meaning, so the result is `None` if another text has hidden
-/// characters.
+/// Applies [`clean`] to the texts of the keys in `prose`. Any other text can't be cleaned without
+/// changing its meaning, so the result is `None` if such a text has hidden characters.
 pub(super) fn unhidden(value: &Value, prose: &[&str]) -> Option<Value> {
     let is_fine = |text: &str| !text.chars().any(is_hidden);
     Some(match value {
@@ -193,7 +194,7 @@ fn key(name: &str) -> String {
 const MAX_COMMENT: usize = 300;
 
 /// A draft of a policy. It grants only what contracts declare. A person must choose the source and
-/// the destination of a secret, as in the lines of `policy suggest`.
+/// the destination of each secret, as in the output of `policy suggest`.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     remarks: Vec<String>,
@@ -207,7 +208,8 @@ pub(super) struct Draft {
 struct Secret {
     hosts: BTreeSet<String>,
     methods: BTreeSet<&'static str>,
-    /// The header in which the driver sends it; `None` if the driver leaves that to the policy.
+    /// The header in which the driver sends the secret; `None` if the driver leaves that to the
+    /// policy.
     header: Option<String>,
 }
 
@@ -228,7 +230,7 @@ impl Draft {
         }
     }
 
-    /// Adds a path that tools use. A person must choose its directory.
+    /// Adds a path that tools use. A person must choose the directory that is mounted there.
     pub(super) fn workspace(&mut self, path: &str) {
         self.workspaces.insert(path.to_owned());
     }
@@ -255,7 +257,7 @@ impl Draft {
         }
     }
 
-    /// Writes the draft as TOML. It is empty if nothing is needed.
+    /// Writes the draft as TOML. The text is empty if the tools need nothing.
     pub(super) fn write(&self, publisher: &str) -> String {
         let owner = text(publisher);
         let mut blocks = Vec::new();

@@ -1,6 +1,7 @@
-//! Makes a bundle from Runloop's tools.json, version 1. The document is cleaned but otherwise stays
-//! the same, since a host reads version 1 itself. `policy.caps` contains Runloop's grants to an
-//! agent: TOML with one table of lists and booleans.
+//! Makes a bundle from a tools.json, version 1, of Runloop (another host for agents). Hidden
+//! characters in the document's prose are escaped. Otherwise the document stays the same, since
+//! Toolward's host can read version 1. `policy.caps` contains Runloop's grants to an agent: TOML
+//! with one table of lists and booleans.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,7 +70,7 @@ pub fn runloop(given: &RunloopFiles, bundle: &NewBundle) -> Result<Imported, Imp
     imported
         .files
         .extend(written.map(|(name, bytes)| (name, bytes.to_vec())));
-    // Only warnings are left: about denied attachments, and other differences from the document.
+    // Only warnings are left, for example about entries whose transport is denied.
     for warning in found {
         let entry = index.tools.iter().find(|one| one.at == warning.position());
         imported.remarks.push(Remark {
@@ -82,12 +83,12 @@ pub fn runloop(given: &RunloopFiles, bundle: &NewBundle) -> Result<Imported, Imp
     Ok(imported)
 }
 
-/// Adds a document in a form that can be signed.
+/// Adds a document without hidden characters, so that it can be signed.
 fn put(files: &mut Files, name: String, bytes: &[u8]) -> Result<(), ImportError> {
     const PROSE: [&str; 3] = ["title", "description", "$comment"];
     let bytes = without_mark_bytes(bytes);
     let Ok(value) = json::parse(bytes, &json::Limits::default()) else {
-        // Its reader reports the error and its position.
+        // `runloop` reports the error and its position when it reads the documents.
         files.insert(name, Arc::from(bytes));
         return Ok(());
     };
@@ -101,8 +102,8 @@ fn put(files: &mut Files, name: String, bytes: &[u8]) -> Result<(), ImportError>
     Ok(())
 }
 
-/// Drafts the grants that the tools declare and `policy.caps` covers. Other declarations stay
-/// ungranted, with a comment.
+/// Drafts grants of the capabilities that the tools declare and `policy.caps` covers. A comment in
+/// the draft names each declared capability that is not covered.
 fn draft(index: &Index, caps: Option<&Caps>) -> Draft {
     let mut draft = Draft::default();
     if caps.is_none() {
@@ -157,7 +158,7 @@ fn draft(index: &Index, caps: Option<&Caps>) -> Draft {
     draft
 }
 
-/// Adds the secrets of an http transport, which are sent to its host.
+/// Adds the secrets that an http transport sends to its host.
 fn secrets(entry: &IndexEntry, draft: &mut Draft) {
     let Transport::Http {
         method,
@@ -186,11 +187,12 @@ fn secrets(entry: &IndexEntry, draft: &mut Draft) {
 /// The largest `policy.caps`, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The granted capabilities by family. `None` means everything of the family.
+/// The grants in `policy.caps`.
 #[derive(Debug)]
 struct Caps {
+    /// The granted capabilities by family, such as `net`. `None` means everything of the family.
     given: Vec<(Class, Option<Vec<Capability>>)>,
-    /// Whether the text mentions secrets. If not, all secrets count as covered.
+    /// Whether the text has the family `secrets`. If not, all secrets count as covered.
     names_secrets: bool,
     /// Grants without an equivalent in a policy, in words.
     untranslated: Vec<String>,
@@ -251,7 +253,7 @@ impl Caps {
             let text = item
                 .as_str()
                 .ok_or_else(|| format!("has something else than text in `{family}`"))?;
-            // The family may precede the scope.
+            // The family may precede the scope: `net:HOST`.
             let scope = text.strip_prefix(&format!("{family}:")).unwrap_or(text);
             match Capability::of(class.clone(), scope) {
                 Ok(capability) => given.push(capability),
@@ -263,7 +265,7 @@ impl Caps {
         Ok(Some(given))
     }
 
-    /// Notes a family without an equivalent here.
+    /// Notes a family without an equivalent in a policy.
     fn leave(&mut self, family: &str, value: &toml::Value) {
         let gives = match value {
             toml::Value::Boolean(given) => *given,

@@ -11,7 +11,7 @@ use super::document::{MAX_DESCRIPTION, check_id, clean, document};
 use super::{Called, Described, ImportError, ImportOptions, read_back, valid};
 use crate::records::references::{filled, object};
 
-/// Returns the text of a contract. It is read again as a host reads it.
+/// Returns the text of a contract, after checking that a host can read the text.
 pub(super) fn contract(
     described: &Described<'_>,
     options: &ImportOptions,
@@ -21,7 +21,7 @@ pub(super) fn contract(
     Ok(text)
 }
 
-/// Checks that the user's declarations are valid for all functions.
+/// Checks the user's declarations, which are the same for all functions, in a minimal contract.
 pub(super) fn declarations(options: &ImportOptions) -> Result<(), ImportError> {
     checked_names(options, &[])?;
     consistent(options)?;
@@ -37,7 +37,7 @@ pub(super) fn declarations(options: &ImportOptions) -> Result<(), ImportError> {
     contract(&described, options).map(drop)
 }
 
-/// Returns all files of the bundle. The driver is read again as a host reads it.
+/// Returns all files of the bundle, after checking that a host can read the driver.
 pub(super) fn files(
     wasm: &[u8],
     surface: &Surface,
@@ -109,7 +109,7 @@ fn description(own: Option<&str>) -> String {
     }
 }
 
-/// Returns the needs and the effects of the tools, as the user declared them.
+/// Returns `requires` and `mutates` of the contracts, by the user's declarations.
 fn declared(options: &ImportOptions) -> (Value, Vec<String>) {
     let mut mutates = Vec::new();
     let mut read = Vec::new();

@@ -22,7 +22,7 @@ pub struct EndedCall<'a> {
     pub tool: Option<&'a ToolFacts>,
     /// The principal for which it was made.
     pub principal: &'a str,
-    /// Its input. Only the parts that hooks and transcripts may see are recorded.
+    /// Its input. The record hides the sensitive values.
     pub input: Option<&'a Value>,
     /// The ids that the protocol gives the call.
     pub native: NativeCall,
@@ -30,7 +30,7 @@ pub struct EndedCall<'a> {
     pub answer: Option<Answer>,
     /// The driver's reports.
     pub(crate) reports: Vec<ProgressReport>,
-    /// Its events, as readers of events got them.
+    /// Its events, as the host published them.
     pub(crate) events: Vec<Arc<CallEvent>>,
     /// The ledger's rows about it.
     pub(crate) evidence: Vec<String>,
@@ -65,7 +65,7 @@ impl<'a> EndedCall<'a> {
         self
     }
 
-    /// Adds the rows about it in a ledger with this origin.
+    /// Adds the ledger's rows about the call. `origin` identifies the ledger.
     #[must_use]
     pub fn with_rows(mut self, origin: &str, rows: impl IntoIterator<Item = u64>) -> Self {
         let rows = rows.into_iter();
@@ -73,7 +73,7 @@ impl<'a> EndedCall<'a> {
         self
     }
 
-    /// Returns the given ids. If there are none, returns the ids of its first event.
+    /// Returns the given ids. If there are none, returns the ids of the call's first event.
     pub(crate) fn native(&self) -> &Native {
         let of_events = self.events.first().map(|event| &event.native);
         match (self.native.call.is_empty(), of_events) {
@@ -88,13 +88,13 @@ impl<'a> EndedCall<'a> {
         self.ended.checked_sub(took).unwrap_or(self.ended)
     }
 
-    /// Whether its driver has secrets.
+    /// Whether its driver was granted secrets.
     pub(crate) fn has_secrets(&self) -> bool {
         let grant = self.decision().and_then(|decision| decision.grant());
         grant.is_some_and(|grant| !grant.secrets().is_empty())
     }
 
-    /// The policy's decision about its driver, once one was chosen.
+    /// The policy's decision about its driver; `None` if no driver was chosen.
     pub(crate) fn decision(&self) -> Option<&'a Decision> {
         let id = self.reply.metadata.driver.as_ref()?;
         let mut drivers = self.tool?.drivers.iter();
@@ -108,7 +108,8 @@ impl<'a> EndedCall<'a> {
         let mut all: Vec<Transition> = events.filter_map(|event| Transition::of(event)).collect();
         let ended = json!(Status::of(self.reply));
         let last = all.last_mut();
-        // A call that an event reports as failed may be blocked, or wait for a person.
+        // The reply is more precise than the last event: a call that failed by its event may be
+        // blocked, or wait for a person.
         let failed = ["failed", "canceled", "timed_out"];
         if let Some(last) = last.filter(|last| failed.iter().any(|one| last.status == *one)) {
             last.status = ended;
@@ -117,8 +118,8 @@ impl<'a> EndedCall<'a> {
         all
     }
 
-    /// Returns the part of the input that others may see. Without a contract, the sensitive parts
-    /// are unknown.
+    /// Returns the input with sensitive values hidden; `None` without a contract, since only the
+    /// contract states which values are sensitive.
     pub(crate) fn observable_input(&self) -> Option<Value> {
         let schema = &self.tool?.contract.inputs;
         Some(schema.observable(self.input?))
@@ -131,14 +132,15 @@ impl<'a> EndedCall<'a> {
 pub struct NativeCall {
     /// The call's ids. If there are none, the ids of the call's events are used.
     pub call: Native,
-    /// The session, in which ids of requests are unique.
+    /// The session. An id of a request is unique within its session.
     pub session: Option<String>,
     /// The version of the protocol.
     pub protocol_version: Option<String>,
 }
 
 impl NativeCall {
-    /// Returns the fields of a record besides the id of `call`; `None` if there are none.
+    /// Returns the field `native_refs` of a record: all ids except `native_call_id`; `None` if
+    /// there are none.
     pub(crate) fn refs(&self, call: &Native) -> Option<Value> {
         let refs = object! {
             session ? shown(self.session.as_deref());

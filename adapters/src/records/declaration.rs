@@ -1,7 +1,7 @@
-//! `tool_declaration`: describes a tool, by its contract and its host. It contains
-//! `tool_input_contract` and `tool_output_contract`, the inputs and outputs as a model sees them
-//! and as the host checks them. It also contains `tool_external_mapping`, the tool's names in
-//! protocols that Agent Tool does not replace.
+//! `tool_declaration`: describes a tool, by its contract and its host. The record contains
+//! `tool_input_contract` and `tool_output_contract`: the inputs as a model sees them and as the
+//! host checks them, and the outputs as a model sees them. It also contains
+//! `tool_external_mapping`, the tool's names in other protocols, such as MCP.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use toolward_support::text::{visible, visible_line};
 use super::references;
 use super::references::{object, record, serving};
 
-/// The most characters of a publisher's line, and of a description.
+/// The most characters of a line that a publisher wrote, and of a description.
 pub(crate) const MAX_LINE_CHARS: usize = 300;
 const MAX_DESCRIPTION_CHARS: usize = 4000;
 
@@ -114,9 +114,9 @@ pub(crate) fn line(text: &str) -> String {
 /// The name of this server over MCP.
 const SERVER: &str = "toolward";
 
-/// Returns the names of a tool in protocols, if models call it by `name`: in the Model Context
-/// Protocol as `toolward serve` implements it, and in a model's interface for function calls, whose
-/// provider may not enforce the schema.
+/// Returns the names, in two protocols, of a tool that models call by `name`: in MCP as
+/// `toolward serve` implements it, and in a model's interface for function calls. `strict` is
+/// false, since the model's provider may not enforce the schema.
 pub(crate) fn external_mappings(tool_id: &str, name: &str) -> [Value; 2] {
     let mcp = record! {
         tool_id = tool_id;
@@ -140,7 +140,7 @@ pub(crate) fn external_mappings(tool_id: &str, name: &str) -> [Value; 2] {
 pub fn function_definition(definition: &Value) -> Value {
     let mut function = amplifier_spec(definition);
     if let Some(members) = function.as_object_mut() {
-        // The host checks the input itself, with more keywords than the strict form allows.
+        // The host checks the input itself, with more keywords than OpenAI's strict form allows.
         members.insert("strict".to_owned(), json!(false));
     }
     json!({ "type": "function", "function": function })
@@ -161,7 +161,7 @@ const MAX_PROSE_CHARS: usize = 2000;
 /// The most characters of an example's name.
 const MAX_NAME_CHARS: usize = 200;
 
-/// The dialect of every contract (AIP-14).
+/// The dialect of the schemas in every contract, by AIP-14 (the specification of contracts).
 const DIALECT: &str = "json-schema-2020-12";
 
 /// Describes a tool's input. The host refuses input that does not match the schema, and passes
@@ -220,7 +220,7 @@ pub(crate) fn output_contract(info: &ToolFacts) -> Value {
     }
 }
 
-/// Returns the part of a schema that a model may see, with its author's prose made safe.
+/// Returns the part of a schema that a model may see. Hidden characters in its prose are escaped.
 pub(crate) fn model_view(schema: &Schema) -> Value {
     schema.outward_view("", &|text| visible(text, MAX_PROSE_CHARS))
 }

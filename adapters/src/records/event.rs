@@ -138,7 +138,7 @@ fn status(kind: &CallEventKind) -> Option<&'static str> {
     })
 }
 
-/// The states in which a call can end. Its earlier states come from its events.
+/// The states in which a call can end. The call's earlier states come from its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -13,8 +13,8 @@ use super::references::record;
 use crate::records::declaration::{Described, kind, line};
 use crate::records::references::{self, milliseconds, serving};
 
-/// Returns the facts about a tool that a runtime needs. If no call can run a tool, its
-/// classification is the most cautious one.
+/// Returns the facts about a tool that a runtime needs. If no call of the tool can run, the tool
+/// gets the most cautious classification.
 pub(crate) fn tool_interface(tool: &Described<'_>) -> Value {
     let Described { info, name } = *tool;
     let contract = &info.contract;

@@ -61,7 +61,7 @@ pub(crate) fn permission_profile(info: &ToolFacts, driver: &DriverFacts) -> Valu
         approval_required = reasons.is_some();
         approval_reason ? reasons;
         rule_matching_fields = ["publisher", "tool", "driver_publisher", "driver"];
-        // Results are searched for secrets.
+        // Results are searched for the granted secrets.
         redaction_required = !granted.secrets.is_empty();
         policy_refs = rules(&driver.decision);
         missing = missing;
@@ -104,15 +104,15 @@ fn granted(grant: &Grant) -> Granted {
 
 /// The parts of a decision:
 ///
-/// * `allow`, `ask` if a person has not answered yet, or `deny`;
-/// * `policy` if its rules decide alone, `approval` if a person must be asked;
-/// * who decided: `policy`, `person`, or `nobody` if no person could be asked;
-/// * `granted`, `preapproved`, `approved`, `pending`, or the error's class;
+/// * the behaviour: `allow`, `ask` if a person has not answered yet, or `deny`;
+/// * the mode: `policy` if the policy's rules decide alone, `approval` if a person must be asked;
+/// * the source, who decided: `policy`, `person`, or `nobody` if no person could be asked;
+/// * the code: `granted`, `preapproved`, `approved`, `pending`, or the error's class;
 /// * the reasons in words, and the time.
 type Outcome = ([&'static str; 4], Vec<String>, SystemTime);
 
-/// Returns the decision about a call; `None` if it ended before a decision. The host never lets
-/// anyone change the input of a call.
+/// Returns the decision about a call; `None` if the call ended before a decision. `user_modified`
+/// is always false, since an approver can't change the input of a call.
 pub(crate) fn permission_decision(call: &EndedCall<'_>) -> Option<Value> {
     let invocation = &call.reply.metadata.invocation;
     let decision = call.decision()?;
@@ -165,7 +165,8 @@ fn outcome(decision: &Decision, call: &EndedCall<'_>) -> Option<Outcome> {
     })
 }
 
-/// Returns the outcome of a question. The reply states it if the answer was not recorded.
+/// Returns the outcome of a question. If the answer was not recorded, the outcome follows from the
+/// reply.
 fn asked(call: &EndedCall<'_>, messages: Vec<String>) -> Option<Outcome> {
     let answer = call.answer.as_ref();
     let error = call.reply.result.as_ref().err();

@@ -1,5 +1,5 @@
-//! Stores events of a call that are not in its reply: progress (`tool_progress`), and a person's
-//! answer.
+//! Stores two things about a call that its reply does not contain: the driver's progress reports
+//! (`tool_progress`), and a person's answer.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,8 @@ pub struct Answer {
     pub at: SystemTime,
 }
 
-/// The record of one call. Cheap to clone; clones share it.
+/// Collects the progress reports and the answers of one call. Clones are cheap, and share the
+/// collected data.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -64,7 +65,7 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// Starts a record.
+    /// Starts recording.
     pub fn new() -> Self {
         Self(Arc::new(Shared {
             started: Instant::now(),
@@ -157,13 +158,13 @@ pub(crate) struct ProgressReport {
     pub(crate) at: SystemTime,
 }
 
-/// One report of a running call.
+/// Returns the record of one report of a running call.
 pub(crate) fn record(invocation: &str, reported: &ProgressReport) -> Value {
     let ProgressReport {
         sequence, report, ..
     } = reported;
     let message = report.message.as_deref();
-    // Known only if the driver knows the total.
+    // The percentage is known only if the driver reports the total.
     let total = report.total.filter(|total| *total > 0.0);
     let percent = total.map(|total| (report.done / total * 100.0).clamp(0.0, 100.0));
     record! {

@@ -1,4 +1,5 @@
-//! The form of records: members in the order of their JSON Schemas, references, times.
+//! The parts that all records have: objects with members in the order of their JSON Schemas,
+//! references, and times.
 
 use std::time::{Duration, SystemTime};
 
@@ -70,7 +71,7 @@ macro_rules! object {
     }};
 }
 
-/// A record: an object with the version that it follows.
+/// A record: an object with the version of Agent Tool that it follows.
 macro_rules! record {
     ($($members:tt)*) => {
         $crate::records::references::object! {

@@ -1,5 +1,5 @@
-//! The end of a call: `tool_result`, and `tool_error` with the reason if it has no output and the
-//! possible next steps. Also writes a reply in the form of Amplifier's tool contract.
+//! The end of a call: `tool_result` and, if the call has no output, `tool_error` with the reason
+//! and the possible next step. Also writes a reply as Amplifier's `ToolResult`.
 
 use std::borrow::Cow;
 
@@ -93,11 +93,11 @@ fn linked(block: &Block) -> Option<Value> {
 /// The most characters of a message or a hint.
 const MAX_MESSAGE_CHARS: usize = 4096;
 
-/// Returns what can make the same call succeed: calling again, after `retry_after` if it is set;
-/// another tool or other arguments; another policy, which the operator must write; setup; or
-/// nothing that is known.
+/// Returns what can make a call succeed after this error: calling again, after `retry_after` if it
+/// is set; another tool or other arguments; another policy, which the operator must write; setup;
+/// or nothing that is known.
 fn recoverability(error: &CallError) -> &'static str {
-    // A call that asks continues with answers.
+    // If the driver asked, making the call again with answers continues it.
     if error.retryable || error.code == ErrorCode::INPUT_REQUIRED {
         return "retry";
     }
@@ -121,7 +121,7 @@ fn recoverability(error: &CallError) -> &'static str {
     }
 }
 
-/// Describes why a call has no result.
+/// Describes why a call has no output.
 pub(crate) fn tool_error(call: &EndedCall<'_>, error: &CallError, policy_refs: &[String]) -> Value {
     record! {
         invocation_id = call.reply.metadata.invocation;
@@ -167,8 +167,8 @@ pub(crate) fn text_of(error: &CallError) -> String {
     text
 }
 
-/// Returns a reply as Amplifier's `ToolResult`, which a model reads. Its output is the value or, if
-/// this is null, the text of the content blocks.
+/// Returns a reply as Amplifier's `ToolResult`, which a model reads. The field `output` is the
+/// value or, if this is null, the text of the content blocks.
 pub fn amplifier_result(reply: &Reply, outputs: Option<&Schema>) -> Value {
     let value = reply.result.as_ref().ok();
     let error = reply.result.as_ref().err().map(|error| {

@@ -1,5 +1,6 @@
-//! Checks, keyword by keyword, whether every value of one schema is a value of another (JSON Schema
-//! 2020-12). If that can't be decided, the result states so.
+//! Checks, keyword by keyword, whether every value of one schema (the inner) is a value of another
+//! (the outer), by JSON Schema 2020-12. If that can't be decided, the result states so
+//! ([`What::Unclear`]).
 
 mod place;
 mod witness;
@@ -20,8 +21,8 @@ const MAX_JUDGEMENTS: usize = 256;
 /// Levels of schemas that are compared. A contract's schemas may be 64 deep.
 const MAX_DEPTH: usize = 128;
 
-/// Keywords that must be equal in both schemas, since their values can't be compared, by the types
-/// of values that they concern.
+/// Keywords that can't be compared, so they must be equal in both schemas. Each group has the types
+/// of the values that its keywords constrain; an empty list means all types.
 const WHOLE: [(&[&str], &str); 5] = [
     (&[], "$dynamicRef allOf else if not then"),
     (
@@ -43,7 +44,8 @@ const OPENING: [(&str, &str); 3] = [
     ("minContains", "contains"),
 ];
 
-/// A value of the inner schema that is not a value of the outer schema.
+/// A difference because of which some value of the inner schema may not be a value of the outer
+/// schema.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Difference {
     /// JSON pointer into the inner schema.
@@ -57,7 +59,7 @@ pub(super) struct Difference {
 pub(super) enum What {
     /// The outer schema has no such type.
     Type(String),
-    /// The outer schema lists other values.
+    /// The outer schema lists its values, and not all values of the inner schema are among them.
     Values,
     /// The outer schema has a narrower bound.
     Bound(&'static str),
@@ -89,8 +91,9 @@ impl What {
     }
 }
 
-/// Returns the differences by which a value of `inner` may not be a value of `outer`. A property
-/// that only one schema names, and that the other schema allows, gives at most [`What::Unnamed`].
+/// Returns the differences because of which a value of `inner` may not be a value of `outer`. A
+/// property that only one schema names, and that the other schema allows, gives at most
+/// [`What::Unnamed`].
 pub(super) fn differences(inner: &Value, outer: &Value) -> Vec<Difference> {
     let (inner, outer) = (without_annotations(inner), without_annotations(outer));
     let definitions = ["$defs", "definitions"];
@@ -155,7 +158,8 @@ impl<'s> Comparison<'s> {
         }
         let mut changed = vec!["anyOf", "oneOf"];
         changed.retain(|keyword| !self.is_same(keyword, inner, outer));
-        // A keyword next to the branches applies to each branch.
+        // These keywords, and a second list of branches, also apply to each branch. So the branches
+        // of the inner schema are compared alone only without them.
         let beside = ["type", "properties"];
         let alone = beside.iter().all(|key| inner.get(key).is_none())
             && !(inner.get("anyOf").is_some() && inner.get("oneOf").is_some());
@@ -202,8 +206,8 @@ impl<'s> Comparison<'s> {
 
     /// Compares the inner schema with the branches of the outer one. It is enough if one branch
     /// accepts all values; for `oneOf`, the others must accept none. If only one branch has values
-    /// in common with the inner schema, its differences are reported. If several branches do, the
-    /// effect may be unknown.
+    /// in common with the inner schema, its differences are reported. If several branches have such
+    /// values, the effect may be unknown.
     fn branches(
         &mut self,
         keyword: &'static str,
@@ -352,7 +356,8 @@ impl<'s> Comparison<'s> {
             }
         }
         for keyword in ["unevaluatedProperties", "unevaluatedItems"] {
-            // The values to which the keyword applies depend on all keywords next to it.
+            // The values to which the keyword applies depend on all keywords next to it, so an
+            // equal keyword can have another effect.
             if closes(keyword)
                 && self.is_same(keyword, inner, outer)
                 && inner.schema != outer.schema

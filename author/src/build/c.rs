@@ -22,7 +22,7 @@ const COMPILER: Wanted = Wanted {
               your system's clang, lld, wasi-libc and libclang-rt for wasm32",
 };
 
-/// The folder of the sources that contains the library.
+/// The folder in the driver's folder that contains Toolward's library for C.
 const LIBRARY: &str = "toolward";
 
 /// Clang's names for WASI preview 1, in newer and in older packages.

@@ -2,8 +2,9 @@
 //! these sources: a crate's `build.rs`, a macro, the top level of a Python module.
 //!
 //! Outside the user's home the programs read what the user can read, except devices and the files
-//! of the user's session. Below home they read the checkout, the toolchain, and the places where
-//! they are installed. They write to few directories, and have no network.
+//! of the user's session. Below home they read the checkout (the repository that contains the
+//! bundle), the toolchain, and the directories where these programs are installed. They write to
+//! few directories, and have no network.
 //!
 //! Landlock's rules bind the thread that applies them and its children. So each program is started
 //! by a separate thread, and the caller's thread stays unconfined.
@@ -48,7 +49,7 @@ impl BuildConfinement {
     pub(super) fn new(tools: &BuildTools, bundle: &Path, scratch: &Path) -> Self {
         let home = tools.home.as_deref();
         let home = home.and_then(|home| home.canonicalize().ok());
-        // If home is `/`, no path is outside of home.
+        // If home is `/`, no path is outside of home, so home then counts as not known.
         let home = home.filter(|home| home.parent().is_some());
         let mut private: Vec<PathBuf> = PRIVATE.map(PathBuf::from).into();
         private.extend(home.clone());
@@ -65,7 +66,7 @@ impl BuildConfinement {
         confinement.read_checkout(&checkout(bundle, tools.home.as_deref()));
         if let Some(own) = &tools.directory {
             confinement.read(own);
-            // Its Python may be installed elsewhere.
+            // The Python in this directory may be a link to an installation elsewhere.
             confinement.run(&own.join("python/bin/python"));
         }
         confinement.write(scratch);
@@ -133,7 +134,7 @@ impl BuildConfinement {
             let panicked = |_| refused("the thread that starts it has panicked");
             thread.join().unwrap_or_else(|panic| Err(panicked(panic)))
         })?;
-        // From this thread, which is not confined.
+        // The overseer runs in this thread, which is not confined.
         if let Err(error) = overseer.watch() {
             let _ = child.kill();
             let _ = child.wait();
@@ -162,14 +163,14 @@ fn credentials(cargo_home: &Path) -> Vec<PathBuf> {
 /// The folders with programs in a directory that also has other content, such as `~/.local`.
 const OF_PROGRAMS: [&str; 6] = ["bin", "include", "lib", "lib32", "lib64", "libexec"];
 
-/// The most interpreters of interpreters that are followed. The kernel stops at four.
+/// How often the interpreter of an interpreter is looked up. The kernel stops at four.
 const MAX_INTERPRETERS: usize = 4;
 
 /// The most bytes of a script that are read for its first lines.
 const MAX_SCRIPT_BYTES: u64 = 4096;
 
-/// Returns the places of a program, of the file to which a link leads, and of a script's
-/// interpreters.
+/// Returns the [`places`] of a program. If the program is a link or a script, also returns the
+/// places of the link's target or of the script's interpreters.
 fn installed(program: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut next = Some(program.to_owned());
@@ -184,8 +185,8 @@ fn installed(program: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Returns the program itself and its prefix (the directory that contains `bin`), or its directory
-/// if it is not in a `bin`.
+/// Returns the program itself, and its prefix (the directory that contains `bin`), or its directory
+/// if that is not a `bin`. Of a prefix with other content, returns only the folders with programs.
 fn places(program: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let mut places = vec![program.to_owned()];
     let directory = program
@@ -212,15 +213,15 @@ fn places(program: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     places
 }
 
-/// Whether it is, or may be, a hidden directory in home. Programs share such directories with keys
-/// and data.
+/// Whether a prefix is a hidden directory in home, or may be one, if home is not known. Programs
+/// share such directories with keys and data.
 fn is_shared(prefix: &Path, home: Option<&Path>) -> bool {
     let name = prefix.file_name().unwrap_or_default();
     let in_home = home.is_none() || prefix.parent() == home;
     in_home && name.as_encoded_bytes().starts_with(b".")
 }
 
-/// Returns the interpreter of a script.
+/// Returns the interpreter that the first lines of a script name.
 fn interpreter(program: &Path) -> Option<PathBuf> {
     // Does not wait for a pipe at the program's path.
     if !program.metadata().ok()?.is_file() {
@@ -230,8 +231,8 @@ fn interpreter(program: &Path) -> Option<PathBuf> {
     let mut lines = BufReader::new(script).lines().map_while(Result::ok);
     let first = lines.next()?;
     let named = first.strip_prefix("#!")?.split_whitespace().next()?;
-    // If the path is too long for a first line, pip writes it to this second line, which Python
-    // takes for the start of a string.
+    // If the interpreter's path is too long for a first line, pip writes the path to the second
+    // line. Python takes that line for the start of a string.
     let long = lines.next().and_then(|line| {
         let rest = line.strip_prefix("'''exec' ")?;
         let path = match rest.strip_prefix('"') {

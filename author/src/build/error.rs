@@ -21,7 +21,7 @@ codes! {
         NoCrate(path: PathBuf) = "crate-missing", "a `[[build]]` names a directory without Cargo.toml",
             ("{}: there is no Cargo.toml", path.display())
             => "`crate` in bundle.toml names the directory of the driver's Cargo.toml";
-        /// Or its output can't be read.
+        /// Cargo can't be started, or its output can't be read.
         Cargo(program: PathBuf, source: std::io::Error) = "cargo-unusable",
             "the guest toolchain's Cargo can't be started", ("{}: {source}", program.display())
             => "name a Cargo that can be run, with `--guest-cargo` or TOOLWARD_GUEST_CARGO";
@@ -36,7 +36,7 @@ codes! {
         ToolMissing(tool: &'static str, install: String) = "build-tool-missing",
             "a tool of the driver's language is not installed", ("{tool} is missing")
             => format!("install it: {install}");
-        /// Or its output can't be read.
+        /// The tool can't be started, or its output can't be read.
         Tool(program: PathBuf, source: std::io::Error) = "build-tool-unusable",
             "a tool of the driver's language can't be started", ("{}: {source}", program.display())
             => "see that the file is a program that this user may run";
@@ -64,8 +64,8 @@ codes! {
 }
 
 codes! {
-    /// Why Cargo or a tool failed, as far as its output shows. The first of several counts, by
-    /// [`Ord`].
+    /// Why Cargo or a tool failed, as far as its output shows. If it shows several reasons, the
+    /// least one by [`Ord`] counts.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum BuildReason: Error {
         TargetMissing = "guest-target-missing", "its compiler lacks the target `wasm32-wasip2`" => format!(

@@ -1,9 +1,10 @@
 //! Merges the core modules of a component, since the tools of some languages link many.
 //!
 //! Each call makes an instance of the component, and looks up everything that one core module
-//! imports from another: Python's libraries import thousands of functions. After merging, three
-//! modules are left: the merged module, and two small modules that give it functions from outside
-//! ([`trampolines`]). The first module with a start function and all later modules are not merged.
+//! imports from another: Python's libraries import thousands of functions. Merging replaces many
+//! modules by three: the merged module, and two small modules that give it functions from outside
+//! ([`trampolines`]). The first module with a start function and all later modules are not merged,
+//! and stay as separate modules.
 //!
 //! A component with an unusual structure stays unchanged.
 
@@ -23,7 +24,7 @@ use wasm_encoder::{
 
 use toolward_bundle::component::{MAX_INSTANCE_BYTES, Surface, SurfaceError, validate};
 
-/// The fewest modules that are merged. Merging them gives three.
+/// The fewest modules that are merged. Fewer are not worth it, since merging gives three modules.
 const FEWEST: usize = 4;
 
 /// The most tables of a merged component. The host accepts 16.
@@ -65,8 +66,8 @@ impl std::fmt::Display for Kept {
 
 /// Returns a component that does the same as this one, with fewer core modules.
 pub(super) fn component(bytes: &[u8]) -> Result<Vec<u8>, Kept> {
-    // The code below relies on the limits for depth, modules and instances, and on indices that
-    // refer to earlier items.
+    // First checks that the component is valid. The code below relies on the limits for depth,
+    // modules and instances, and on each index referring to an earlier item.
     bounded(bytes)?;
     read::no_outer_modules(bytes)?;
     let folded = level(bytes)?;
@@ -111,7 +112,8 @@ fn own(items: &[read::Item<'_>]) -> Result<Vec<u8>, Kept> {
     emit::folded(items, &spaces, &group)
 }
 
-/// The name of the table, and of the import module from which the second module imports it.
+/// The name of the table of [`trampolines`]. Also the module name in the second module's import of
+/// the table.
 const TABLE: &str = "table";
 
 /// Returns the two small modules next to a merged one, for functions of these types. A function

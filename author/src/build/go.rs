@@ -34,7 +34,8 @@ const FLAGS: [&str; 6] = [
     "-o",
 ];
 
-/// Makes the library reserve memory for a program that starts when it is built.
+/// The build tag of a driver with a snapshot, whose start runs while it is built. With the tag,
+/// Toolward's library for Go reserves the memory that such a driver needs.
 const SNAPSHOT_TAG: &str = "toolward_snapshot";
 
 pub(super) static LANGUAGE: BuildLanguage = BuildLanguage {

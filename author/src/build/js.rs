@@ -109,8 +109,8 @@ fn look(options: &BuildOptions, directory: &Path) -> Result<String, BuildError> 
 
 fn build(job: &mut BuildJob<'_>) -> Result<BuildOutput, BuildError> {
     let world = match job.world {
-        // Without its own randomness, `Math.random` would return the numbers of the snapshot in
-        // each call.
+        // Without random numbers from the host, `Math.random` would return the same numbers in each
+        // call, since its state is part of the component.
         World::Driver => World::Random,
         other => other,
     };

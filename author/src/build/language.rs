@@ -1,4 +1,4 @@
-//! The parts of a language for builds and for `new`.
+//! A driver's language: how `build` builds its sources, and what `toolward new` writes for it.
 
 use std::path::{Path, PathBuf};
 
@@ -64,18 +64,19 @@ pub(super) type Files = &'static [(&'static str, &'static str)];
 /// included, so that nothing is fetched under a name that someone else could register.
 #[derive(Debug)]
 pub(crate) struct NewDriver {
-    /// Its word on the command line.
+    /// The language's word on the command line.
     pub(crate) word: &'static str,
     /// The lines of `[[build]]` that name the source.
     pub(crate) build: &'static str,
-    /// Its files, with placeholders.
+    /// The files of the driver and the README, with placeholders.
     pub(crate) templates: Files,
     /// Its guest library, which is written next to the driver.
     pub(crate) library: Files,
 }
 
-/// Templates of a folder, and their places in `driver`. `.gitignore` and `README.md`, which each
-/// language has, come before the templates after `;`.
+/// The templates of a folder: first the listed ones, with their places in `driver`; then
+/// `.gitignore` and `README.md`, which each language has; last the template after `;`, if one is
+/// given.
 macro_rules! templates {
     ($folder:literal: $($template:literal => $place:literal,)* $(; $late:literal => $late_place:literal)?) => {
         &[

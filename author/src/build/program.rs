@@ -1,5 +1,5 @@
-//! The programs that a build starts. They are found outside the checkout, and get a new environment
-//! and a scratch directory.
+//! The programs that a build starts. They are found outside the checkout (the repository that
+//! contains the bundle), and get a new environment and a scratch directory.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
@@ -21,8 +21,8 @@ pub struct BuildTools {
     /// The directories of `PATH`. Relative directories and directories inside the checkout are
     /// skipped, since the author of the checkout could choose the program there.
     pub path: Vec<PathBuf>,
-    /// The user's home, which tools get as `HOME`. A confined tool reads only the checkout and
-    /// installed programs in it.
+    /// The user's home, which tools get as `HOME`. In home, a confined tool reads only the checkout
+    /// and installed programs.
     pub home: Option<PathBuf>,
     /// The settings of Rust's tools.
     pub rust: RustSettings,
@@ -167,7 +167,7 @@ impl Scratch {
         let failed = AuthorError::write(&std::env::temp_dir());
         let directory = tempfile::Builder::new()
             .prefix("toolward-build-")
-            // Another user could replace a script before it runs.
+            // Otherwise another user could replace a script before it runs.
             .permissions(Permissions::from_mode(0o700))
             .tempdir()
             .map_err(&failed)?;
@@ -179,7 +179,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Makes a directory for a bundle that is inside it.
+    /// Makes a directory that is also the directory of the bundle to build.
     pub(super) fn with_bundle() -> Result<Self, BuildError> {
         let mut scratch = Self::new(Path::new("/"))?;
         scratch.bundle = scratch.directory.path().to_owned();

@@ -11,8 +11,9 @@ const COMPONENTIZE: Wanted = Wanted {
     install: "python3 -m venv {}/python && {}/python/bin/pip install componentize-py==0.25.1",
 };
 
-/// Names for the two interfaces that are called `types`. Without them each interface would change
-/// the name of the other one, and so the modules that the SDK imports.
+/// Names for the two interfaces that are called `types`. Without these names, `componentize-py`
+/// would name their modules differently when both are in the world, but the SDK imports the modules
+/// by fixed names.
 const INTERFACE_NAMES: [&str; 2] = [
     "wasi:http/types@0.2.12=types",
     "toolward:driver/types@0.1.0=toolward_types",

@@ -124,7 +124,7 @@ fn probe(options: &BuildOptions) -> Result<(), BuildError> {
         },
     };
     // Cargo takes settings, among them programs, from the current directory and the directories
-    // above it. In the root only the system's owner can write such settings.
+    // above it. In the root directory, only the system's owner can write such settings.
     let cargo = Cargo {
         program: find_cargo(&job)?,
         directory: Some(Path::new("/")),
@@ -161,7 +161,7 @@ impl Cargo {
     /// Runs Cargo, and returns the path of the component that it made.
     ///
     /// A confined build has no network, and can't write to the directories that other builds read.
-    /// So Cargo fetches before that, unconfined. Fetching runs none of the fetched code.
+    /// So Cargo fetches before the build, unconfined. Fetching runs none of the fetched code.
     fn build(&self, job: &mut BuildJob<'_>) -> Result<PathBuf, BuildError> {
         let options = job.options;
         let mut tool = self.tool(job);
@@ -224,8 +224,8 @@ impl Cargo {
     }
 }
 
-/// Names the directories to which the build writes, regardless of settings in the checkout. Allows
-/// everything else that Cargo needs.
+/// Chooses the directories to which the build writes, so that settings in the checkout can't.
+/// Allows everything else that Cargo needs.
 fn restrict(tool: &mut Tool, workspace: &CargoWorkspace, scratch: &Scratch, tools: &BuildTools) {
     tool.arg("--target-dir").arg(&workspace.target);
     tool.env("TMPDIR", scratch.directory());
@@ -244,7 +244,7 @@ fn restrict(tool: &mut Tool, workspace: &CargoWorkspace, scratch: &Scratch, tool
     if let Some(lock) = workspace.lock() {
         confinement.write(&lock);
     }
-    // The programs that Cargo starts, and a script that replaces one of them.
+    // The programs that Cargo starts. A user may have replaced one of them by a script.
     for program in ["cargo", "rustc"] {
         if let Some(program) = tools.named(program.as_ref(), &scratch.bundle) {
             confinement.run(&program);

@@ -1,7 +1,8 @@
-//! Runs the start of a Go program when it is built, so that no call must run it. The memory and
-//! globals after the start become part of the module. `wasmtime-wizer` takes the module apart and
-//! puts it together. This module provides the environment of the start. The environment contains
-//! nothing of this machine, so that two builds give the same bytes.
+//! Runs the start of a Go program while the program is built, so that no call must run the start.
+//! The memory and globals after the start become part of the program's WebAssembly module.
+//! `wasmtime-wizer` takes that module apart and puts it together; the code here provides the
+//! environment of the start. The environment contains nothing of this machine, so that two builds
+//! give the same bytes.
 
 mod adapter;
 
@@ -18,7 +19,8 @@ mod tests;
 /// The function of WASI preview 1 that starts a reactor.
 const START: &str = "_initialize";
 
-/// The library's function that returns memory for the adapter.
+/// The function of Toolward's library for Go that returns the address of memory for the adapter of
+/// WASI preview 1.
 const ADAPTER_MEMORY: &str = "toolward_adapter_memory";
 
 const WASI: &str = "wasi_snapshot_preview1";
@@ -48,7 +50,7 @@ const MAX_WAITS: u32 = 64;
 /// The state of a start while it runs.
 struct Started {
     limits: StoreLimits,
-    /// The random bytes for Go's own seeds, which Go takes first.
+    /// The random bytes for Go's own seeds, which are the first that Go takes; `None` after that.
     random: Option<blake3::OutputReader>,
     /// What it printed.
     said: Vec<u8>,
@@ -117,7 +119,7 @@ fn start(wasm: &[u8], fuel: u64) -> wasmtime::Result<Vec<u8>> {
     let pages = match ran {
         Err(error) if said.is_empty() => return Err(error),
         Err(error) => wasmtime::bail!("{error:#}; it printed {said:?}"),
-        // Calls of a driver with a snapshot would not print it.
+        // Calls of a driver with a snapshot would not print this text again.
         Ok(_) if !said.is_empty() => wasmtime::bail!("it prints {said:?}"),
         Ok(None) => wasmtime::bail!(
             "its library is older than snapshots: take that of a new bundle (`toolward new`)"
@@ -175,7 +177,8 @@ fn wasi(linker: &mut Linker<Started>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Makes each function that the module imports fail with its name.
+/// Makes each imported function fail, with an error that names the function. `wasi` then replaces
+/// some of them.
 fn refuse(linker: &mut Linker<Started>, module: &Module) -> wasmtime::Result<()> {
     for import in module.imports() {
         let (from, name) = (import.module(), import.name());
@@ -271,8 +274,8 @@ fn part(memory: &mut [u8], at: u32, length: u32) -> wasmtime::Result<&mut [u8]> 
 struct State {
     store: Store<Started>,
     instance: Instance,
-    /// Whether everything that the snapshot asked for exists. `instrument` exports all of it, and
-    /// accepts only globals that are numbers.
+    /// Whether everything that the snapshot has read exists. This should always be so, since
+    /// `instrument` exports all of it, and accepts only globals that are numbers.
     is_whole: bool,
 }
 

@@ -62,7 +62,7 @@ impl Tool {
         self.confinement.as_mut()
     }
 
-    /// Lets it write to a directory, which is created if it is missing.
+    /// Lets the tool write to a directory, which is created if it is missing.
     pub(super) fn write(&mut self, directory: &Path) {
         if let Some(confinement) = &mut self.confinement {
             // If this fails, the tool reports that the directory is missing.
@@ -155,7 +155,8 @@ pub(super) fn run(
     };
     let read = |stdout: ChildStdout| {
         let mut printed = Vec::new();
-        // Output that can't be read is not shown. The tool's status is the result.
+        // Output that can't be read is not shown. Only the tool's status decides whether the run
+        // succeeds.
         let _ = read_lines(stdout, &mut |line| {
             if printed.len() < MAX_LINES {
                 printed.push(line.to_owned());

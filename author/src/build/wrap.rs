@@ -51,7 +51,7 @@ fn without_world(wasm: &[u8]) -> anyhow::Result<Vec<u8>> {
     let mut start = MODULE.len();
     for payload in Parser::new(0).parse_all(wasm) {
         let payload = payload?;
-        // The functions of the code are inside its section.
+        // The other payloads, such as single functions, are parts of a section.
         let Some((_, range)) = payload.as_section() else {
             continue;
         };

@@ -1,6 +1,6 @@
 //! Finds the bundles and workspaces below a directory that is not a bundle, and the bundle to which
-//! a file belongs. A workspace of the AIPs has documents in `.tools`, `.drivers` and `.actions`,
-//! and no bundle.toml.
+//! a file belongs. A workspace, by the AIP specifications, has documents in `.tools`, `.drivers`
+//! and `.actions`, and no bundle.toml.
 
 use std::path::{Path, PathBuf};
 
@@ -20,13 +20,13 @@ const SEARCH_DEPTH: usize = 4;
 /// The most directories that are searched for bundles.
 const SEARCH_LIMIT: usize = 10_000;
 
-/// How many bundles and workspaces are checked at once.
+/// The most bundles and workspaces that are checked at once.
 const MAX_ROOTS: usize = 1000;
 
 /// The bundles and workspaces below a directory.
 #[derive(Debug, Default)]
 pub(super) struct Below {
-    /// The nearest bundles, by path.
+    /// The bundles, by path, without bundles inside other bundles.
     pub(super) bundles: Vec<PathBuf>,
     /// The directories with a folder such as `.tools` and without a bundle.toml, by path. Bundles
     /// may be below them.

@@ -109,7 +109,8 @@ fn members(pointer: &str, members: &serde_json::Map<String, Value>, found: &mut 
     }
 }
 
-/// Finds the texts that contain a key, by their pointers. The message does not repeat them.
+/// Finds the pointers of texts that contain a key. Messages name the pointer, and do not repeat the
+/// text.
 fn search(value: &Value, pointer: &str, found: &mut Vec<String>) {
     match value {
         Value::String(text) if holds_key(text) => found.push(pointer.to_owned()),
@@ -142,8 +143,8 @@ fn is_key(word: &str) -> bool {
     known || is_web_token(word)
 }
 
-/// Whether a word is a JSON web token: three parts in base64, of which the first is an object that
-/// starts with `{"`.
+/// Whether a word has the form of a JSON web token: three parts in base64, of which the first two
+/// are objects that start with `{"`.
 fn is_web_token(word: &str) -> bool {
     let parts: Vec<&str> = word.splitn(4, '.').collect();
     matches!(parts[..], [head, claims, signature]

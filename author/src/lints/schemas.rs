@@ -1,6 +1,6 @@
 //! Finds keywords and defaults in schemas that have no effect, and inputs that clients can't use
-//! directly. Also finds names in `required` that the `properties` next to it lack, so that nothing
-//! describes the value.
+//! directly. Also finds names in `required` that are missing from the `properties` next to it, so
+//! that nothing describes these values.
 
 use serde_json::{Map, Value};
 
@@ -9,9 +9,9 @@ use toolward_contract::schema::{Schema, SchemaWarningKind, escape};
 
 use super::Subject;
 
-/// Checks the inputs and outputs of a contract or an entry of tools.json, and its context if it has
-/// one, each given with its pointer. `are_plain` states that clients get the inputs as plain
-/// schemas.
+/// Checks the schemas of a contract or of an entry of tools.json, each with its pointer: inputs,
+/// outputs and, if it exists, context, in this order. `are_plain` states that clients get the
+/// inputs in the form of `McpSchemas::Plain`.
 pub(super) fn check(subject: &mut Subject<'_>, schemas: &[(&str, &Schema)], are_plain: bool) {
     let mut undeclared = Vec::new();
     for (number, (pointer, schema)) in schemas.iter().enumerate() {
@@ -44,7 +44,7 @@ pub(super) fn check(subject: &mut Subject<'_>, schemas: &[(&str, &Schema)], are_
     }
 }
 
-/// Keywords that may describe a property elsewhere.
+/// Keywords that may describe a property which `properties` does not name.
 const ELSEWHERE: [&str; 9] = [
     "$ref",
     "additionalProperties",
@@ -74,7 +74,8 @@ fn given(pointer: &str, schema: &Schema, found: &mut Vec<(String, String)>) {
     search(value, pointer, found);
 }
 
-/// Finds the names, each with its pointer. The schema is at most as deep as a contract allows.
+/// Finds such names in a schema and in the schemas inside it, each with its pointer. The recursion
+/// ends, since a contract's schemas are bounded in depth.
 fn search(schema: &Value, pointer: &str, found: &mut Vec<(String, String)>) {
     let Some(object) = schema.as_object() else {
         return;

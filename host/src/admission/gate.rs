@@ -19,13 +19,13 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 pub(crate) struct Gate {
     places: Arc<dyn Places>,
     limits: PlaceLimits,
-    /// Permits of calls that released their place while they wait for a nested call, at most as
-    /// many as places. The instances of these calls stay in memory.
+    /// Permits of calls that released their place while they wait for a nested call. There are only
+    /// as many as places, since the instances of these calls stay in memory.
     parked: Arc<Semaphore>,
     name: LimitName,
     /// Bytes that the calls of this principal or publisher hold.
     pub(super) memory: Held,
-    /// The part of `memory` that is results which clients have not read.
+    /// The part of `memory` that results hold until their clients have read them.
     pub(super) unread: Held,
     /// Files that the calls of this principal or publisher hold open.
     pub(super) files: Held,
@@ -87,8 +87,8 @@ impl Gate {
                     self.name
                 ),
             ),
-            // The hint does not name this limit, since the operator can't change the host's own
-            // limits.
+            // The hint does not name this limit: it is one of the host's fixed limits, which the
+            // operator can't change.
             Some(_) => (self.name, "try again later".to_owned()),
         };
         full(
@@ -125,7 +125,7 @@ pub(super) fn full(message: String, limit: Exceeded, hint: String) -> CallError 
         .with_retry_after(RETRY_AFTER)
 }
 
-/// The amount that all calls of one admission hold together, with the limits on it.
+/// The memory or the open files that all calls of one admission hold together, with their limits.
 #[derive(Debug)]
 pub(super) struct Sum {
     name: LimitName,
@@ -165,9 +165,9 @@ impl Held {
 }
 
 impl Sum {
-    /// Divides `allowed` into shares by the limits on running calls. A share is at least `call`,
-    /// the amount that one call needs to start, if `allowed` is as large. Otherwise, with very many
-    /// slots, the share of one principal would be too small for a call.
+    /// Divides `allowed` into shares by the limits on running calls. With very many slots, a
+    /// principal's part would be too small for a call. So a share is at least `call`, the amount
+    /// that one call needs to start, but at most `allowed`.
     pub(super) fn new(name: LimitName, allowed: u64, call: u64, limits: &Limits) -> Self {
         let concurrency = u128::from(limits.concurrency.max(1));
         let share = |calls: u32| {

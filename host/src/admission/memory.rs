@@ -1,8 +1,8 @@
 //! Bounds the memory of all calls together. A call reserves memory before it starts and leases more
 //! as it grows, within the shares of its principal and publisher. Results that clients have not
-//! read count, too, up to half of the sum. If no room is left, the host ends a client that reads
-//! nothing. Without such a client, it ends a call of the principal that holds the most memory: the
-//! call that grew last.
+//! read count, too, and may take at most half of the allowed sum. If no room is left, the host ends
+//! a client that reads nothing. Without such a client, it ends a call of the principal that holds
+//! the most memory.
 
 mod reader;
 
@@ -29,11 +29,12 @@ use crate::api::result::{CallError, Result};
 pub(crate) const RESERVED: u64 = 16 << 20;
 /// The step in which a call grows beyond its reservation, in bytes.
 const LEASE: u64 = 8 << 20;
-/// How much calls and results may take beyond a limit, in bytes, since an ended call holds its
-/// memory for a while. Growth can't wait in the middle of a guest's instruction.
+/// How much calls and results may take beyond a limit, in bytes. An ended call holds its memory for
+/// a while, and a growing call can't wait for it in the middle of a guest's instruction.
 const OVERDRAFT: u64 = 32 << 20;
-/// A client that has taken nothing of its results for this long counts as not reading. On a link of
-/// 1 MiB a second, the kernel's buffers take further bytes in less time.
+/// A client that has taken nothing of its results for this long counts as not reading. A client
+/// that reads over a link of 1 MiB a second does not count: the kernel's buffers have room for
+/// further bytes in less time.
 const STALLED_AFTER: Duration = Duration::from_secs(2);
 /// How long an admitted call waits for room, so that clients that read nothing can be ended first.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(3);
@@ -49,8 +50,8 @@ pub(crate) struct CallMemory {
     growths: AtomicU64,
     waiting: AtomicU32,
     freed: Notify,
-    /// The part of the sum that unread results hold: at most half of the sum, and half of a
-    /// principal's share, to leave room for calls.
+    /// The part of the sum that unread results hold. To leave room for calls, it is at most half of
+    /// the allowed sum and, for each principal, half of its share.
     unread: Sum,
 }
 
@@ -89,7 +90,7 @@ impl CallMemory {
                     Ok(()) => return,
                     Err(full) => self.make_room_for(&lease, bytes, full.share),
                 }
-                // After the interval, a client may have stopped reading.
+                // Looks again after the interval, since a client may have stopped reading.
                 let _ = tokio::time::timeout(ROOM_INTERVAL, freed).await;
             }
         };
@@ -114,15 +115,16 @@ impl CallMemory {
         lease.grows();
         if let Err((full, of_readers)) = lease.take_unread(bytes, 0) {
             let others = self.growing(full.share, &lease);
-            // Ending a call does not free memory of the readers' part.
+            // If the part for unread results is full, ending a call makes no room in it.
             others.make_room(|call| (!of_readers).then_some(call));
             lease.take_unread(bytes, OVERDRAFT).ok()?;
         }
         Some(lease)
     }
 
-    /// Ends a client that reads nothing, or a call of a principal that holds more than this lease's
-    /// principal would with `bytes` more. Ends nothing if another call or result is ending already.
+    /// Ends a client that reads nothing. Without such a client, ends a call if its principal holds
+    /// more than this lease's principal would with `bytes` more. Ends nothing if another call or
+    /// result is ending already.
     fn make_room_for(&self, lease: &Arc<MemoryLease>, bytes: u64, share: Share) {
         let then = lease.principal.memory.now().saturating_add(bytes);
         let is_larger = |call: &MemoryLease| call.principal.memory.now() > then;
@@ -160,8 +162,8 @@ struct Growing {
 }
 
 impl Growing {
-    /// Picks a client that reads nothing or, without such a client, the newest call if `choose`
-    /// returns it. Ends it unless something is ending already. Returns it.
+    /// Picks a client that reads nothing. Without such a client, picks the newest call, if `choose`
+    /// returns it. Ends the pick, unless something is ending already, and returns it.
     fn make_room(
         &self,
         choose: impl FnOnce(&Arc<MemoryLease>) -> Option<&Arc<MemoryLease>>,
@@ -186,8 +188,8 @@ impl Growing {
         first.map(|(one, _)| one)
     }
 
-    /// Takes the principal with the most memory, and then its publisher with the most memory.
-    /// Returns their call that grew last.
+    /// Takes the principal with the most memory, and of its calls the publisher whose calls hold
+    /// the most memory. Returns the call of both that grew last.
     fn newest_call(&self) -> Option<&Arc<MemoryLease>> {
         let calls = || self.going.iter().filter(|one| one.reader.is_none());
         let largest = calls().max_by_key(|one| one.principal.memory.now())?;
@@ -202,7 +204,7 @@ impl Growing {
     }
 }
 
-/// The memory of one call or unread result, which is released when this is dropped.
+/// The memory of one call or unread result. Dropping the lease releases the memory.
 #[derive(Debug)]
 pub(crate) struct MemoryLease {
     own: Weak<Self>,
@@ -211,7 +213,7 @@ pub(crate) struct MemoryLease {
     /// `None` for a result.
     publisher: Option<Arc<Gate>>,
     bytes: AtomicU64,
-    /// Its place among the calls that have grown; 0 if it has not.
+    /// The number of its last growth, the key in `CallMemory::growing`; 0 if it has not grown.
     growth: AtomicU64,
     ended: AtomicBool,
     waker: AtomicWaker,
@@ -248,7 +250,8 @@ impl MemoryLease {
         Ok(())
     }
 
-    /// Takes the bytes of a result. The flag of the error is whether the readers' part is full.
+    /// Takes the bytes of a result. The flag of the error is whether the part for unread results is
+    /// full.
     fn take_unread(&self, bytes: u64, overdraft: u64) -> Result<(), (Full, bool)> {
         let (unread, own) = (&self.memory.unread, &self.principal.unread);
         unread

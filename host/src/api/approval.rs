@@ -74,7 +74,8 @@ pub struct ApprovalRequest {
     /// The tools that led to this call, outermost first; empty if the host's caller
     /// made it.
     pub called_by: Vec<String>,
-    /// BLAKE3 of the manifests of the bundles of the tools in `called_by` and of their drivers.
+    /// The manifest digests of the bundles of the tools in `called_by`, and of their drivers'
+    /// bundles.
     pub called_by_bundles: Vec<String>,
     /// What the approver reports about this request before the verdict.
     pub(crate) marks: Marks,
@@ -186,9 +187,9 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Takes pairs of a tool and whether a person must be asked about that tool each time. Such a
-    /// tool is not covered. A tool that does not fit into a request is not covered either, since
-    /// the person can't have seen it.
+    /// Takes pairs of a tool and whether a person must be asked about the tool each time. If so,
+    /// the tool is not covered. A tool that does not fit into a request is not covered either,
+    /// since the person can't have seen it.
     pub(crate) fn of(reached: impl IntoIterator<Item = (Chained, bool)>) -> Self {
         let mut reached: Vec<(Chained, bool)> = reached.into_iter().collect();
         reached.sort_by(|(a, _), (b, _)| {
@@ -280,9 +281,9 @@ pub trait Approver: Send + Sync {
         request: &'a ApprovalRequest,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
-    /// Returns a person's answer to an earlier call's question ([`Verdict::Answered`]), if this
-    /// call brings one that [`Approver::ask`] has not returned. The host records this answer, but
-    /// the answer approves nothing.
+    /// Returns the answer that this call brings to an earlier call's question
+    /// ([`Verdict::Answered`]), if [`Approver::ask`] has not returned it. The host records this
+    /// answer, but the answer approves nothing.
     fn unused_answer(&self) -> Option<Verdict> {
         None
     }

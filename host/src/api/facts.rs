@@ -39,16 +39,16 @@ pub struct CallFacts {
     /// Who gave the output, if that was a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// Whether the end of a call that changes something was recorded before the reply; `None` if
-    /// the reply does not wait for it. Serialised only if recording failed; the row may follow
-    /// later.
+    /// For a call that changes something: whether its end was recorded before the reply. `None` if
+    /// the reply does not wait for the record. Serialised only if recording failed; the record may
+    /// follow later.
     #[serde(skip_serializing_if = "is_recorded")]
     pub recorded: Option<bool>,
     /// The invocation whose reply this is, if the call repeats an id
     /// ([`Request::named`](crate::Request::named)).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeats: Option<String>,
-    /// The recorded call whose result this is: nothing ran for it.
+    /// The recorded call from which the result was replayed; nothing ran for this call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replayed: Option<Replayed>,
     /// How often drivers were started.

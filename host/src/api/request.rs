@@ -65,7 +65,8 @@ impl Request {
         Self::with_input(tool.into(), Input::Value(input))
     }
 
-    /// Whether the input's text has fewer than `bytes` bytes.
+    /// Whether the input's text has fewer than `bytes` bytes; the text of a value may also have
+    /// exactly `bytes`.
     pub(crate) fn is_below(&self, bytes: usize) -> bool {
         match &self.input {
             Input::Text(text) => text.len() < bytes,
@@ -89,9 +90,9 @@ impl Request {
     }
 
     /// Treats a null in the input as an absent property if the contract's `inputs` neither accept
-    /// null for the property nor require it. Models send such nulls. The driver gets the input
-    /// without these properties; the ledger keeps the input as received. Default: such an input is
-    /// refused.
+    /// null for the property nor require the property. Models send such nulls. The driver gets the
+    /// input without these properties; the ledger keeps the input as received. Default: such an
+    /// input is refused.
     pub fn null_is_absent(mut self) -> Self {
         self.null_is_absent = true;
         self
@@ -138,12 +139,12 @@ impl Request {
     /// A call that repeats the id of an earlier one of the same principal and tool is decided and
     /// approved like any other. Then, instead of running, it gets the earlier call's reply, with
     /// [`CallFacts::repeats`](crate::CallFacts::repeats). It waits while the earlier call runs. The
-    /// last 64 replies of each principal are kept, at most 4 MiB, for ten minutes, by the hosts of
-    /// one [`SharedState`](crate::SharedState). Later, a call that may change something ends with
-    /// [`ALREADY_RUN`](crate::ErrorCode::ALREADY_RUN), and one that changes nothing runs again. If
-    /// calls are [recorded](crate::HostBuilder::recorder), the host knows which ids ran as long as
-    /// they are valid, across restarts. Otherwise it knows the last 4,096 ids of a principal as
-    /// long as the process lives.
+    /// hosts of one [`SharedState`](crate::SharedState) keep the last 64 replies of each principal,
+    /// at most 4 MiB, for ten minutes. After that, a repeated call that may change something ends
+    /// with [`ALREADY_RUN`](crate::ErrorCode::ALREADY_RUN), and a repeated call that changes
+    /// nothing runs again. If calls are [recorded](crate::HostBuilder::recorder), the host knows
+    /// which ids ran as long as they are valid, across restarts. Otherwise it knows the last 4,096
+    /// ids of a principal as long as the process lives.
     ///
     /// If the driver of a call did not start, the id stays unused.
     ///
@@ -178,7 +179,7 @@ impl Request {
         self
     }
 
-    /// Resumes a call that asked, with the answers. The rest of the request must be
+    /// Resumes a call that asked questions, with the answers. The rest of the request must be
     /// unchanged.
     pub fn resume(mut self, resume: Resume) -> Self {
         self.resume = Some(Box::new(resume));
@@ -192,8 +193,8 @@ impl Request {
     /// [`Limits::concurrency`](crate::Limits::concurrency), so the next call may have to wait, or
     /// is refused if the host has no queue.
     ///
-    /// Only drivers of `kind: component` have an instance; instances of nested calls are not kept.
-    /// Default: the instance is dropped first.
+    /// Only drivers of `kind: component` have an instance; a nested call's instance is always
+    /// dropped before its reply. Default: the instance is dropped first.
     pub fn answer_first(mut self) -> Self {
         self.scope_mut().answers_first = true;
         self

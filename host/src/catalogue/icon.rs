@@ -1,5 +1,5 @@
-//! Icons: finds the image of a bundle that belongs to a tool. Accepts only pixel formats, and
-//! decodes nothing.
+//! Icons: finds the image for a tool in the tool's bundle. Accepts only pixel formats, and decodes
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

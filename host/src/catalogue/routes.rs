@@ -41,12 +41,13 @@ pub struct DriverFacts {
     pub(crate) question: Option<Arc<ApprovalQuestion>>,
     /// Whether it may take over a call from another driver that failed.
     pub(crate) takes_over: bool,
-    /// Whether policy lets a call fall from it, and to it, even if a change may then be made twice.
+    /// Whether policy lets a call move from it to another driver, and from another driver to it,
+    /// even if a change may then be made twice.
     pub(crate) repeats: bool,
     /// Routes with the same number rank equal and are ordered only by their ids.
     pub(crate) tie: usize,
-    /// Whether a call by this driver changes something itself. The start of such a call is
-    /// recorded.
+    /// Whether a call by this driver changes something itself, not only through the tools that it
+    /// calls. The start of such a call is recorded.
     pub(crate) writes: bool,
     /// Whether a call may change something, itself or through the tools that it calls. Also true if
     /// its risk level is above 0.
@@ -55,8 +56,7 @@ pub struct DriverFacts {
     pub(crate) recorded: Option<RecordedRoute>,
 }
 
-/// Builds the route of a driver that may serve a contract from what policy and machine
-/// allow.
+/// Builds the facts of a driver for one contract, from the route that policy planned.
 pub(super) fn route(
     planned: &toolward_policy::Route<'_>,
     driver: &Arc<LoadedDriver>,

@@ -57,7 +57,7 @@ pub struct ToolFacts {
     pub(crate) version: String,
     /// `id@version`, as results name it.
     pub(crate) full_id: Arc<str>,
-    /// Whether its bundle is unsigned, under work.
+    /// Whether its bundle is unsigned, in development.
     pub(crate) dev: bool,
     pub(crate) withdrawal: Arc<Withdrawal>,
     /// The admission gates of this tool and of its publisher.
@@ -108,8 +108,8 @@ impl ToolFacts {
     }
 
     /// This tool as shown in an approval request for another tool that may call it, with the
-    /// manifests of its own and its drivers' bundles. Also returns whether a person is asked about
-    /// this tool each time.
+    /// manifest digests of its bundle and of its drivers' bundles. Also returns whether a person is
+    /// asked about this tool each time.
     pub(super) fn chained(
         &self,
         drivers: &[Arc<LoadedDriver>],

@@ -19,8 +19,9 @@ const MAX_QUESTIONS: usize = 8;
 const MAX_KEY_BYTES: usize = 64;
 /// The most bytes of the text for a person.
 const MAX_MESSAGE_BYTES: usize = 4096;
-/// The most bytes of the parameters of a sample, and of the schema of a form.
+/// The most bytes of the parameters of a sample.
 const MAX_SAMPLE_BYTES: usize = 64 << 10;
+/// The most bytes of the schema of a form.
 const MAX_SCHEMA_BYTES: usize = 16 << 10;
 /// The most bytes of all questions together, since a stateless transport carries them to the client
 /// and back.
@@ -38,15 +39,15 @@ pub(crate) struct Asker {
     pub(crate) rounds: u32,
 }
 
-/// Questions whose form was checked.
+/// Questions that were checked.
 pub(crate) struct CheckedQuestions {
     pub(crate) questions: Vec<Question>,
     pub(crate) state: Vec<u8>,
 }
 
 impl Asker {
-    /// Checks that the questions were granted, that the caller can get them answered, and that
-    /// their form is valid. Returns the questions.
+    /// Checks that the questions were granted, that the caller can get them answered, and that they
+    /// are valid. Returns the questions.
     pub(crate) fn take(
         &self,
         request: InputRequest,

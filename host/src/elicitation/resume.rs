@@ -133,8 +133,8 @@ fn fits(ask: &Ask, value: &serde_json::Value) -> Result<(), String> {
     }
 }
 
-/// Replaces the error of an unavailable pinned driver, which is the driver that asked. Other errors
-/// stay the same.
+/// Replaces the error that the pinned driver is unavailable: a resumed call is pinned to the driver
+/// that asked. Returns other errors unchanged.
 pub(crate) fn gone(error: CallError) -> CallError {
     match error.code == ErrorCode::PINNED_PROVIDER_UNAVAILABLE {
         true => refused("the driver that asked no longer serves this tool".to_owned()),

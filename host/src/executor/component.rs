@@ -83,7 +83,7 @@ impl ComponentExecutor {
             fuel_total: job.fuel,
             memory_bytes: context.limits.memory_bytes,
         };
-        // A nested call runs in its caller's turns.
+        // A nested call takes no turns: it computes as a part of its caller, in the caller's turns.
         let spender = (!context.asker.nested).then_some(Spender {
             turns: &self.turns,
             principal: &context.scope.principal,

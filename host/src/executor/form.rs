@@ -118,8 +118,8 @@ impl FormExecutor {
     }
 }
 
-/// The purpose of the tool and the input. Each line of the input has a bar in front, so that it
-/// can't imitate the host's lines.
+/// The text of the form: the purpose of the tool, and the input. Each line of the input has a bar
+/// in front, so that it can't imitate the host's lines.
 fn message(contract: &Tool, job: &Job, rejected: Option<&str>) -> Result<String> {
     let description = &contract.description;
     let end = description.floor_char_boundary(MAX_DESCRIPTION_BYTES);

@@ -260,8 +260,8 @@ impl Exchange<'_> {
         ))
     }
 
-    /// The error of a request without an answer. It may be repeated, unless the driver lists the
-    /// statuses to retry.
+    /// The error of a request without an answer. The request may be repeated, unless the driver
+    /// lists the statuses to retry.
     fn unanswered(&self, message: String) -> CallError {
         let mut error = upstream(message);
         error.retryable = self.http.retry_statuses.is_none();
@@ -272,7 +272,7 @@ impl Exchange<'_> {
         if bytes.is_empty() {
             return Ok(DriverOutput::empty(&self.context.contract));
         }
-        // The response's text is in memory at the same time.
+        // The response's text stays in memory while it is parsed.
         let held = bytes.len() as u64;
         let body = memory.parse(bytes, &self.context.limits.json, held)?;
         let (body, values) = body.map_err(|error| match error.kind {
@@ -292,8 +292,8 @@ impl Exchange<'_> {
     }
 }
 
-/// Whether nothing of the request was sent. A request by a safe method may have gone out over an
-/// idle connection before a new one failed.
+/// Whether nothing of the request was sent. A request by a safe method does not count if a
+/// connection failed, since it may have gone out over an idle connection before.
 fn is_unsent(error: &EgressError, is_safe: bool) -> bool {
     match error {
         EgressError::Secret(_) => true,

@@ -17,7 +17,7 @@ use crate::admission::MemoryLease;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Result};
 use crate::imports::SlotCell;
 
-/// The clock of one call: starts when it gets its first slot.
+/// The clock of one call: starts when the call gets its first slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     started: Instant,
@@ -51,7 +51,7 @@ impl Clock {
         }
     }
 
-    /// The same clock, which also ends when the driver's own time is over.
+    /// The same clock, but with the deadline `own` from now, if that is earlier.
     pub(crate) fn within(self, own: Duration) -> Self {
         match Instant::now().checked_add(own) {
             Some(end) if end < self.deadline => Self {

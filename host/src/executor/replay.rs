@@ -1,5 +1,6 @@
 //! The executor of recorded results: answers a call from a tape, for any kind of driver. A recorded
-//! result passes the current schema, limits and redaction. No person is asked, since nothing runs.
+//! result must match the current schema and limits, and is redacted. No person is asked, since
+//! nothing runs.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ pub(crate) struct RecordedInput {
     pub(crate) redactor: Option<Redactor>,
 }
 
-/// The message of a failure whose message was not kept.
+/// The message of a recorded failure that has no recorded message.
 const NO_MESSAGE: &str = "the recorded call failed; what it said was not kept";
 
 /// The executor of one tape.

@@ -136,15 +136,14 @@ impl HostBuilder {
     }
 
     /// Answers calls from a tape: no driver starts, and none is compiled. A call that was not
-    /// recorded ends with [`ErrorCode::NO_ROUTE`](crate::ErrorCode::NO_ROUTE). Recorded results
-    /// pass the current policy, schemas, limits and redaction, and no one is asked for approval.
-    /// Default: none.
+    /// recorded ends with [`ErrorCode::NO_ROUTE`](crate::ErrorCode::NO_ROUTE). The current policy,
+    /// schemas, limits and redaction apply, but no one is asked for approval. Default: none.
     pub fn replaying(mut self, tape: &Tape) -> Self {
         self.services.tape = Some(tape.clone());
         self
     }
 
-    /// Sets where secrets come from. Default: no secrets.
+    /// Sets the store of secrets. Default: no secrets.
     pub fn secrets(mut self, secrets: impl SecretStore + 'static) -> Self {
         self.services.secrets = Some(Arc::new(secrets));
         self
@@ -210,7 +209,7 @@ impl HostBuilder {
 
     /// Defers making the engine, which takes some milliseconds, until the first driver needs it or
     /// [`Host::make_engine`] is called. Default: [`HostBuilder::build`] makes the engine, and fails
-    /// if that fails.
+    /// if the engine can't be made.
     pub fn defer_engine(mut self) -> Self {
         self.defer_engine = true;
         self
@@ -220,9 +219,10 @@ impl HostBuilder {
     ///
     /// # Errors
     ///
-    /// [`HostError`] when two bundles have a tool or a driver of the same id, a workspace's
-    /// directory is one that guests must not reach or overlaps another workspace, or the engine
-    /// can't be made (unless it is [deferred](HostBuilder::defer_engine)).
+    /// [`HostError`] when two bundles have a tool or a driver of the same id; when a workspace
+    /// overlaps another workspace (unless both are shared) or a directory that guests must not
+    /// reach; or when the engine can't be made (unless it is
+    /// [deferred](HostBuilder::defer_engine)).
     pub fn build(self) -> Result<Host, HostError> {
         let workspaces = self.workspaces()?;
         let limits = self.effective_limits();

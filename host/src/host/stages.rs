@@ -94,8 +94,8 @@ impl Host {
     /// be dispatched, like every call without an id.
     ///
     /// # Errors
-    /// The error of the earlier call; or another error if its reply is not kept, its input differs,
-    /// it does not end in time, or too many calls wait for it.
+    /// The error of the earlier call; or another error if the earlier call's reply is not kept, its
+    /// input differs, it does not end in time, or too many calls wait for it.
     async fn repeated(
         &self,
         call: &RoutedCall,

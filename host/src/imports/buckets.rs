@@ -63,7 +63,7 @@ pub(super) struct CallBuckets<'a> {
     pub(super) violations: &'a Violations,
 }
 
-/// The name in a grant of all buckets. A grant by name takes precedence.
+/// The name that stands for all buckets in a grant. A grant by name takes precedence.
 const ANY: &str = "*";
 
 impl CallBuckets<'_> {

@@ -36,7 +36,8 @@ const MAX_PROGRESS_MESSAGE_BYTES: usize = 1024;
 /// Answers the requests of one driver of a call.
 pub(crate) struct HostImports {
     pub(crate) access: Arc<Access>,
-    /// Only the buckets and not all services, since a guest may be dropped after the host.
+    /// Only the buckets: a guest may be dropped after the host, and must not hold all services
+    /// until then.
     pub(crate) buckets: Option<Arc<dyn Buckets>>,
     pub(crate) scope: Arc<CallScope>,
     pub(crate) limits: CallLimits,
@@ -87,7 +88,7 @@ impl Imports for HostImports {
         let violations = self.violations.clone();
         let Some(network) = &self.network else {
             let host = request.uri().authority().map_or("", |name| name.as_str());
-            // If policy ends the call, the guest ends when it is entered again.
+            // If policy ends the call at this violation, the guest ends when it is entered again.
             let _ = violations.record(&Class::Network, host);
             return Box::pin(ready(Err(HttpError::NoNetwork)));
         };
@@ -168,7 +169,8 @@ impl Imports for HostImports {
         if let Some(events) = &self.events {
             events.tell(progress.done, total);
         }
-        // An observer may keep the report queued until the call ends.
+        // The message's bytes count as memory, since an observer may keep it queued until the call
+        // ends.
         let bytes = progress.message.as_ref().map_or(0, String::len);
         let bytes = bytes.min(MAX_PROGRESS_MESSAGE_BYTES) as u64;
         if let Some(observer) = &self.scope.observer {

@@ -1,5 +1,6 @@
 //! Nested calls: a guest calls another tool. The call goes through the whole pipeline, within the
-//! rest of the root's budgets. The caller has no slot while it waits.
+//! rest of the budgets of the root, the call that no tool made. The caller has no slot while it
+//! waits.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

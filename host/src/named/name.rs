@@ -64,7 +64,7 @@ impl Named {
         let given = json!([input, context, answers]);
         Ok(CallName {
             principal: principal.to_owned(),
-            // A session has no colon, so that session and principal can't be confused.
+            // Without colons in the session, session and principal can't be confused.
             scope: format!("{}:{principal}", session.replace(':', "_")),
             tool: tool.to_owned(),
             id,
@@ -186,7 +186,7 @@ fn message<const N: usize>(texts: [&str; N], id: Uuid) -> Vec<u8> {
     message
 }
 
-/// The placeholder for a tool whose name does not have a record's form.
+/// The name in the ledger of a tool whose own name does not have the form that records require.
 fn unfit(tool: &str) -> String {
     format!("unfit.{}@0", blake3::hash(tool.as_bytes()).to_hex())
 }

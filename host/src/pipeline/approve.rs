@@ -142,7 +142,7 @@ fn shown_request(call: &RoutedCall) -> Result<Option<ShownRequest>, CallError> {
     })
 }
 
-/// The reason for asking if a driver may repeat the change of an earlier driver.
+/// Shown as a reason if a driver may repeat the change of an earlier driver.
 const REPEATS: &str = "if a driver fails, each driver after it may make the change again, though it may have been made: \
                        the policy's `fallback = \"repeat\"` allows that";
 

@@ -42,7 +42,8 @@ pub(crate) fn apply(call: Validated) -> Result<Granted, CallError> {
     Ok(granted)
 }
 
-/// Applies only the decision, for a call that does not use its grant.
+/// Applies only the decision, without checking that the grant can be used. For a call that is
+/// answered from a tape, which does not use its grant.
 pub(crate) fn decide(call: Validated) -> Result<Granted, CallError> {
     let call = call.into_inner();
     if let Decision::Deny(denial) = &call.route.decision {

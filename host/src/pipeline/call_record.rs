@@ -105,7 +105,7 @@ impl<'a> CallRecord<'a> {
     /// Notes that the call enters this stage.
     pub(crate) fn enter(&mut self, stage: CallStage) {
         self.facts.stage = stage;
-        // The event is sent once, although another driver may be prepared later.
+        // The event is sent once, although the call may enter this stage again with another driver.
         if stage == CallStage::Admit && !std::mem::replace(&mut self.queued, true) {
             self.happens(|| CallEventKind::Queued);
         }
@@ -259,8 +259,8 @@ impl<'a> CallRecord<'a> {
         self.parties.route = Some(route.clone());
     }
 
-    /// Notes that the current driver is started once more. `runs` is false if a recorded result
-    /// takes its place.
+    /// Notes that the current driver is started once more. `runs` is false if a recorded result is
+    /// returned instead.
     pub(crate) fn starts(&mut self, runs: bool) {
         if !runs {
             return;

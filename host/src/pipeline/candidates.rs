@@ -32,8 +32,8 @@ pub(crate) struct Picked {
 pub(crate) struct Considered<'a> {
     pub(crate) input: &'a Value,
     pub(crate) scope: &'a CallScope,
-    /// Whether the operator need not give a context: the caller brings one, or the contract has no
-    /// context schema.
+    /// Whether the call needs no context from the operator: the caller brings a context, or the
+    /// contract has no context schema.
     pub(crate) brought: bool,
     /// The source of secrets.
     pub(crate) secrets: Option<&'a dyn SecretStore>,
@@ -157,7 +157,7 @@ fn takes<'a>(route: &'a Arc<DriverFacts>, call: Considered<'_>, skipped: &mut Sk
     true
 }
 
-/// Whether a call may fall from one route to the next: if neither needs an approval, or if the
+/// Whether a call may move from one driver to the next: if neither needs an approval, or if the
 /// approval of the first covers the next.
 fn falls(route: &DriverFacts, next: &DriverFacts, scope: &CallScope, tool: &str) -> bool {
     match (&route.question, &next.question) {
@@ -218,7 +218,7 @@ fn unsupported((driver, input, transform): (&str, &str, Option<&str>)) -> CallEr
 /// Whether calling the tool by this route needs a separate approval.
 pub(super) fn asks(route: &DriverFacts, scope: &CallScope, tool: &str) -> bool {
     let question = route.question.as_ref();
-    // The approval of a calling tool named this tool, too.
+    // The approval of a calling tool may cover this tool, too.
     question.is_some_and(|question| question.each_time || !scope.chain.covers(tool))
 }
 

@@ -32,8 +32,8 @@ pub(crate) struct DispatchContext<'a> {
     pub(crate) shared: &'a Shared,
 }
 
-/// How a call ended. Questions come with their form, which stays open if the caller gets the
-/// questions.
+/// How a call ended. The question of a driver of `kind: form` comes with its form, which stays open
+/// if the caller gets the question.
 pub(crate) type HostEnd = CallEnd<Output, (Box<Asked>, Option<OpenForm>)>;
 
 /// Runs an approved call. Its deadline starts once it has a slot.
@@ -93,8 +93,9 @@ pub(crate) async fn dispatch(
     finish(&mut call, (&*imports, admitted), end, record).await
 }
 
-/// Makes attempts until one ends the call or the driver's part in it. The deadline covers all
-/// attempts, retries and pauses. It starts after the wait for the first slot.
+/// Makes attempts until an attempt ends the call, or no other attempt of this driver may follow.
+/// The deadline covers all attempts, retries and pauses. It starts after the wait for the first
+/// slot.
 async fn serve(
     (attempts, admitted): (&mut Attempts, &Admitted),
     call: &RoutedCall,
@@ -171,7 +172,7 @@ async fn finish(
     result.into()
 }
 
-/// The form in which the call pauses with these questions.
+/// The state of a call that pauses with these questions.
 fn asked(
     call: &RoutedCall,
     questions: CheckedQuestions,
@@ -254,7 +255,7 @@ const OF_ATTEMPTS: &[ErrorCode] = &[
 ];
 
 impl DriverFailure {
-    /// The end of an attempt.
+    /// The failure of a driver whose attempt ended with this error.
     fn of_driver(error: CallError, dispatched: bool) -> Self {
         let code = error.code.as_str();
         let kind = code.split_once(':').map_or(code, |(kind, _)| kind);
@@ -294,7 +295,7 @@ impl From<CallError> for DriverFailure {
 struct Started {
     any: bool,
     changes: bool,
-    /// Whether an effect that one of them may have had must not be repeated.
+    /// Whether an effect that one of these drivers may have had must not be repeated.
     once: bool,
 }
 

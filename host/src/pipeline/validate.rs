@@ -47,8 +47,8 @@ pub(crate) struct RoutedCall {
     /// The validated input without the `mapping`, for approval, for other drivers, and for a driver
     /// that asks again; `null` if none needs it.
     pub(crate) contract_input: Value,
-    /// Whether the operator need not give a context: the caller brought one, or the contract has no
-    /// context schema.
+    /// Whether the call needs no context from the operator: the caller brought a context, or the
+    /// contract has no context schema.
     pub(crate) brought: bool,
     /// The validated context; `{}` if the contract has no context schema.
     pub(crate) context: String,
@@ -190,7 +190,8 @@ pub(crate) fn validate(
 }
 
 impl RoutedCall {
-    /// The largest value of a limit among its drivers. Each driver stays within its own limit.
+    /// The largest value of a limit among the call's drivers. Each driver stays within its own
+    /// limit.
     pub(crate) fn longest<T: Ord>(&self, limit: impl Fn(&CallLimits) -> T) -> T {
         let others = self.fallbacks.iter().map(|next| limit(&next.limits));
         others.fold(limit(&self.route.limits), T::max)

@@ -100,8 +100,8 @@ fn shown(schema: &Schema, value: &Value, redactor: Option<&Redactor>) -> Value {
 }
 
 impl Recording {
-    /// The payloads of a call that are kept. A call that changes something, or about which a person
-    /// may be asked, counts as one that matters.
+    /// The payloads of a call that are kept. More may be kept if the call matters: if it changes
+    /// something, or a person may be asked about it.
     pub(crate) fn keep(&self, call: Keeping<'_>, rejected: Vec<Rejected>) -> RecordedPayloads {
         let matters = call.route.writes || call.route.question.is_some();
         let recorder = &*self.recorder;
@@ -210,8 +210,8 @@ pub(crate) fn detail(
         add("tool", json!(name));
     }
     if let Some(error) = error {
-        // The error may quote an input that does not match its schema, whose sensitive parts are
-        // unknown.
+        // The error may quote an input or an output that does not match its schema, so that its
+        // sensitive parts are unknown.
         let quotes = match (tool, kept) {
             (Some(tool), None) => is_sensitive(tool),
             (Some(tool), Some(_)) => tool.contract.outputs.has_sensitive(),

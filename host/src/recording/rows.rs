@@ -137,7 +137,7 @@ impl<'a> CallRows<'a> {
             self.given = Some(given.clone());
             entry = entry.given(given);
         }
-        // The row may be written, until it is known that it was not.
+        // The row counts as written until it is known that it was not.
         self.started = true;
         match self
             .recording
@@ -212,7 +212,7 @@ impl<'a> CallRows<'a> {
             entry = entry.matters();
         }
         if let Some(given) = self.given.take_if(|_| self.started && !self.dispatched) {
-            // The call may be made again.
+            // No driver was started, so the call may be made again.
             entry = entry.given(given);
         }
         let recorder = &*self.recording.recorder;

@@ -25,8 +25,8 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// How long a person may take to answer.
 const ANSWER_MS: u64 = 600_000;
 
-/// Returns the fields of the contract. `request` is the request that carries it out, if this host
-/// can make it.
+/// Returns the fields of the contract. `request` is the request that a call makes, if this host can
+/// make one.
 pub(super) fn fields(
     definition: &Definition,
     tool: &str,
@@ -84,7 +84,7 @@ fn timeout(definition: &Definition, attempts: Option<&Value>) -> Option<Value> {
     }
     let given = timeout_of(rest(definition)?);
     let Some(each) = given.as_u64() else {
-        // Not a number: the contract's reader refuses it.
+        // Not a whole number: the contract's reader refuses it.
         return Some(given);
     };
     let attempts = attempts.map_or(Some(1), Value::as_u64);
@@ -107,8 +107,8 @@ fn retry(attempts: Value) -> Value {
     json!({ "max_attempts": attempts, "backoff": "exponential", "initial_ms": INITIAL_MS })
 }
 
-/// Returns the number of attempts of a `retrieval` tool; `None` if it is not retried, which is also
-/// the case if `on_status` is empty.
+/// Returns the number of attempts of a `retrieval` tool; `None` if the tool is not retried, for
+/// example because `on_status` is empty.
 fn attempts(definition: &Definition, notes: &mut Vec<Note>) -> Option<Value> {
     let transport = rest(definition).filter(|_| definition.behaviour != Behaviour::Human)?;
     if transport.on_status.as_ref().is_some_and(Vec::is_empty) {
@@ -157,8 +157,8 @@ fn description(definition: &Definition, notes: &mut Vec<Note>) -> String {
 }
 
 /// Returns the values for which a contract has no field. `owner` is a team's name, not an identity.
-/// The definition's own id can't be the tool's name, since two publishers may use the same id. With
-/// the bundle's prefix, it becomes an alias.
+/// The definition's `tool_id` alone can't name the tool, since two publishers may use the same one.
+/// `PREFIX.tool_id`, with the bundle's prefix, becomes an alias, unless it equals the tool's id.
 fn metadata(definition: &Definition, tool: &str) -> Value {
     let status = word(&STATES, definition.status);
     let kind = word(&BEHAVIOURS, definition.behaviour);

@@ -17,7 +17,7 @@ use crate::records::references::{filled, object};
 
 /// The time limit of a request if a definition states none.
 const TIMEOUT_MS: u64 = 5000;
-/// Bytes of a message and of a hint in `errors`.
+/// The most bytes of a message or a hint in `errors`.
 const MAX_TEXT: usize = 500;
 
 /// A request that the host can make.
@@ -28,14 +28,16 @@ pub(super) struct Request {
     pub(super) base_url: String,
     /// `metadata.http` of the driver's entry.
     pub(super) http: Value,
-    /// The secret that the request needs. The header for it is in `header`.
+    /// The name of the secret that the request needs.
     pub(super) secret: Option<String>,
+    /// The header in which the secret is sent.
     pub(super) header: Option<String>,
 }
 
 impl Request {
-    /// Returns the request of a definition. Returns `None` if a person answers it. Also returns
-    /// `None`, and notes the reason, if it has no request or this host can't make it.
+    /// Returns the request of a definition; `None` if a person carries out the tool's calls. If the
+    /// definition has no request, or this host can't make the request, adds a note with the reason
+    /// and returns `None`.
     pub(super) fn of(
         definition: &Definition,
         tool: &str,
@@ -170,7 +172,7 @@ fn secret(
     Some((slug.to_owned(), header, before))
 }
 
-/// Returns the errors by status, in the form of a driver's entry.
+/// Returns the errors by status, in the form of `errors` in a driver.
 fn errors(definition: &Definition, notes: &mut Vec<Note>) -> Map<String, Value> {
     let mut errors = Map::new();
     for meant in &definition.error_codes {
@@ -189,7 +191,8 @@ fn errors(definition: &Definition, notes: &mut Vec<Note>) -> Map<String, Value> 
     errors
 }
 
-/// Returns the statuses in `on_status`, after which a request is repeated. Other keys are noted.
+/// Returns the statuses in `on_status`: a reply with such a status makes the host repeat the
+/// request. Adds a note for each text that is not a status.
 fn retried(listed: &[String], notes: &mut Vec<Note>) -> Value {
     let each = listed.iter().filter_map(|key| {
         let status = status(key);

@@ -7,7 +7,7 @@ use toolward_contract::schema::escape;
 
 use super::{Comparison, What};
 
-/// The types of values. `integer` is a part of `number`.
+/// The types of values. `number` includes `integer`.
 const TYPES: [&str; 6] = ["array", "boolean", "null", "number", "object", "string"];
 
 /// Whether a schema accepts every value.
@@ -108,7 +108,8 @@ impl<'s> SchemaPlace<'s> {
         self.types().iter().any(|own| types.contains(own))
     }
 
-    /// Whether the two schemas have no value in common, judged by types and listed values.
+    /// Whether types, listed values and required properties show that the two schemas have no value
+    /// in common.
     pub(super) fn is_apart_from(&self, other: &SchemaPlace<'_>) -> bool {
         if self.get("$ref").is_some() || other.get("$ref").is_some() {
             return false;
@@ -161,8 +162,9 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Follows a schema's reference, if it leads within the document and the schema has no other
-/// keywords. Returns the schema itself if it has no reference.
+/// Returns the schema to which a schema's reference leads, or the schema itself if it has no
+/// reference. `None` if the reference does not lead to a schema in the document, or if the schema
+/// has other keywords that constrain values.
 pub(super) fn target<'s>(place: &SchemaPlace<'s>, root: &'s Value) -> Option<SchemaPlace<'s>> {
     const BESIDE: [&str; 5] = ["$defs", "$id", "$ref", "$schema", "definitions"];
     let Some(reference) = place.get("$ref") else {
@@ -182,7 +184,7 @@ pub(super) fn target<'s>(place: &SchemaPlace<'s>, root: &'s Value) -> Option<Sch
     })
 }
 
-/// A keyword, and the keyword for a strict bound.
+/// The keyword of a bound, and the keyword that excludes the bound itself, if it exists.
 type Keyword = (&'static str, Option<&'static str>);
 
 /// The lower and the upper keyword, the types of values that they limit, and a function that
@@ -228,8 +230,8 @@ const BOUNDS: [Bounds; 4] = [
 /// A bound: its value, and whether the value itself is excluded.
 type Bound = (f64, bool);
 
-/// Returns the stricter bound of a keyword and its strict form. `sign` is 1 for lower bounds and -1
-/// for upper bounds.
+/// Returns the stricter of two bounds: of a keyword, and of the keyword `strict`, which excludes
+/// the bound itself. `sign` is 1 for lower bounds and -1 for upper bounds.
 fn bound(place: &SchemaPlace<'_>, keyword: &str, strict: Option<&str>, sign: f64) -> Option<Bound> {
     let number = |keyword: &str| place.get(keyword).and_then(Value::as_f64);
     let own = number(keyword).map(|value| (value, false));

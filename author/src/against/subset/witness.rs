@@ -1,6 +1,6 @@
-//! Finds values that prove a difference: they are valid in the inner schema but not under a keyword
-//! of the outer one. If a keyword can't be compared, one such value is a proof. If no value is
-//! found, nothing is proved.
+//! Tries values, for keywords that can't be compared. A value that is valid in the inner schema,
+//! but not under the keyword of the outer schema, proves a difference. If no such value is found,
+//! nothing is proved.
 
 use serde_json::{Map, Value, json};
 use toolward_contract::NoScope;
@@ -19,8 +19,8 @@ const MAX_PROPERTIES: usize = 64;
 const TEXTS: [&str; 9] = ["", "a", "A", "0", " ", "-", "é", "a b", "abcdefghij"];
 
 impl Comparison<'_> {
-    /// Returns [`What::Added`] if a value proves that the keyword forbids what the inner schema
-    /// allows.
+    /// Returns [`What::Added`] if a value proves that the keyword of the outer schema forbids what
+    /// the inner schema allows; otherwise [`What::Unclear`].
     pub(super) fn judged(
         &mut self,
         keyword: &'static str,

@@ -54,7 +54,7 @@ fn same_alias(component: &mut Component, alias: &ComponentAlias<'_>) -> Result<(
     Ok(())
 }
 
-/// Writes the items, with one instance for all members of the group, in the place of the last
+/// Writes the items. One instance replaces all members of the group, at the position of the last
 /// member.
 pub(super) fn folded<'a>(
     items: &[Item<'a>],
@@ -75,7 +75,8 @@ pub(super) fn folded<'a>(
         next: Next::default(),
     };
     let (mut module, mut instance, mut function) = (0, 0, 0);
-    // Canonical functions that use the merged module, by their numbers among the core functions.
+    // The canonical functions that use the merged module and so must be written after it, by their
+    // numbers among the core functions.
     let mut waiting = Vec::new();
     for item in items {
         match item {
@@ -95,7 +96,7 @@ pub(super) fn folded<'a>(
                 }
                 instance += 1;
             }
-            // Aliases are made again when they are needed.
+            // New aliases of core exports are written when they are needed.
             Item::Alias(ComponentAlias::CoreInstanceExport { kind, .. }) => {
                 function += Index::from(*kind == ExternalKind::Func);
             }
@@ -116,7 +117,7 @@ pub(super) fn folded<'a>(
 }
 
 /// Returns the items that the merged module must export, since they are used outside the group.
-/// Each has a name.
+/// Each item gets a new name.
 fn exports<'a>(
     spaces: &Spaces<'a>,
     group: &MergeGroup<'_, 'a>,
@@ -171,7 +172,7 @@ struct Emitter<'e, 'a> {
     /// The new numbers of modules and instances outside the group, by their old numbers.
     modules: BTreeMap<Index, Index>,
     instances: BTreeMap<Index, Index>,
-    /// The new numbers of items that have one.
+    /// The new numbers of the items that have one by now.
     known: BTreeMap<(Kind, Source<'a>), Index>,
     /// The instance of the merged module, once it is made.
     merged: Option<Index>,
@@ -184,8 +185,8 @@ impl<'a> Emitter<'_, 'a> {
         take(&mut self.next.modules)
     }
 
-    /// Writes an instance outside the group. Collections of exports are written when they are
-    /// needed.
+    /// Writes an instance of a module, if it is outside the group. Collections of exports are
+    /// written when they are needed.
     fn instance_of_component(&mut self, number: Index) -> Result<(), Kept> {
         let spaces = self.spaces;
         let made = spaces.instances.get(number as usize);
@@ -196,7 +197,7 @@ impl<'a> Emitter<'_, 'a> {
             return Ok(());
         }
         let mut given: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-        // An instance from which nothing is imported must be named, too.
+        // An argument from which nothing is imported must be given, too.
         for name in arguments.keys() {
             given.insert(name, Vec::new());
         }

@@ -13,7 +13,7 @@ use super::{FEWEST, Kept};
 /// The most names that all modules may import and export. Python's modules have about 6,500.
 const MAX_NAMES: usize = 100_000;
 
-/// The core index spaces that modules share.
+/// The kinds of core items that modules import from each other, each with a core index space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Function,
@@ -44,12 +44,13 @@ impl Kind {
     }
 }
 
-/// The item to which a name leads, through collections of exports and aliases.
+/// The origin of a core item, found by following aliases and collections of exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source<'a> {
     /// An export of an instance of a module.
     Export { instance: Index, name: &'a str },
-    /// A canonical function, by its number among the core functions.
+    /// A canonical function (a lowered function, or a function of a resource), by its number among
+    /// the core functions.
     Canon(Index),
 }
 
@@ -61,7 +62,7 @@ pub(super) enum CoreInstance<'a> {
         module: Index,
         arguments: BTreeMap<&'a str, Index>,
     },
-    /// A collection of exports.
+    /// A collection of exports of other instances, without a module.
     Collection(BTreeMap<&'a str, Source<'a>>),
 }
 
@@ -70,7 +71,7 @@ pub(super) enum CoreInstance<'a> {
 pub(super) struct Spaces<'a> {
     pub(super) modules: Vec<Core<'a>>,
     pub(super) instances: Vec<CoreInstance<'a>>,
-    /// The source of each number.
+    /// The source of each item, by kind and number.
     sources: BTreeMap<Kind, Vec<Source<'a>>>,
     /// The canonical functions, by their numbers among the core functions.
     pub(super) canons: BTreeMap<Index, &'a CanonicalFunction>,
@@ -146,7 +147,7 @@ impl<'a> Spaces<'a> {
         Ok(())
     }
 
-    /// Returns the source of a number.
+    /// Returns the source of the item with a number.
     pub(super) fn source(&self, kind: Kind, index: Index) -> Result<Source<'a>, Kept> {
         let sources = self.sources.get(&kind).ok_or_else(unknown)?;
         sources.get(index as usize).copied().ok_or_else(unknown)
@@ -194,7 +195,7 @@ pub(super) struct MergeGroup<'s, 'a> {
 
 impl<'s, 'a> MergeGroup<'s, 'a> {
     /// Takes all instances of modules before the first one whose module has a start function. The
-    /// start must find the earlier instances complete.
+    /// reason is that the start function must find all earlier instances complete.
     pub(super) fn of(spaces: &'s Spaces<'a>) -> Result<Self, Kept> {
         let mut group = Self {
             places: BTreeMap::new(),

@@ -16,8 +16,8 @@ use super::link::{Kind, MergeGroup, Source, unknown};
 use super::read::{Core, Index};
 
 /// The most bytes of a global's initial value, which is copied to each use of the global. Tools
-/// write a number there. A value that adds up other globals could double in length with each
-/// module.
+/// write a number there. But a value could also add up other globals, and double in length with
+/// each module.
 const MAX_VALUE: usize = 64;
 
 /// The numbers of one module's items in the merged module.
@@ -37,12 +37,12 @@ impl Numbers {
     }
 }
 
-/// A function from outside.
+/// A function that the merged module imports from outside the group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outside {
     /// Its number among the component's core functions.
     pub(super) canon: Index,
-    /// Its type, by the numbers of the module of `member`.
+    /// Its type: the type with the number `ty` in the module of `member`.
     member: usize,
     ty: Index,
 }
@@ -54,7 +54,8 @@ pub(super) struct Layout<'g, 'a> {
     members: Vec<Numbers>,
     /// The functions that the merged module imports, in order. They are its first functions.
     pub(super) outside: Vec<Outside>,
-    /// The globals of the merged module, by number: the member, and the initial value.
+    /// The globals of the merged module, by number: the member that defines the global, and the
+    /// initial value.
     globals: Vec<(usize, wasmparser::ConstExpr<'a>)>,
 }
 
@@ -198,7 +199,8 @@ impl<'g, 'a> Layout<'g, 'a> {
                 }
             }
             for (function, name) in &core.names {
-                // The module that defines a function comes before the modules that import it.
+                // The module that defines a function comes before the modules that import it, so
+                // its name for the function is used.
                 if let Ok(function) = member.function_index(*function) {
                     names.entry(function).or_insert(*name);
                 }
@@ -206,8 +208,8 @@ impl<'g, 'a> Layout<'g, 'a> {
             referenced.append(&mut member.referenced);
         }
         if !referenced.is_empty() {
-            // `ref.func` accepts declared functions. Exported functions are declared, but most are
-            // not exported any more.
+            // `ref.func` accepts only declared functions. An export declares its function, but most
+            // functions are not exported any more. So an element section declares them.
             let referenced: Vec<Index> = referenced.into_iter().collect();
             elements.declared(Elements::Functions(referenced.into()));
         }
@@ -298,8 +300,8 @@ impl Member<'_, '_, '_> {
         let mut operators = value.get_operators_reader();
         while !operators.is_end_then_eof() {
             match operators.read()? {
-                // Without garbage collection a constant expression names only imported globals, and
-                // the merged module imports none.
+                // Without WebAssembly's garbage collection, a constant expression names only
+                // imported globals, and the merged module imports none.
                 Operator::GlobalGet { global_index } => {
                     let global = self.global_index(global_index)?;
                     bytes.extend(self.initial_value(global)?);

@@ -75,7 +75,8 @@ pub(super) fn items(bytes: &[u8]) -> Result<Vec<Item<'_>>, Kept> {
                     items.push(Item::Canon(canon?));
                 }
             }
-            // The section's numbers would be wrong after merging, and nothing depends on them.
+            // Left out: the section's numbers would be wrong after merging, and nothing depends on
+            // them.
             Payload::CustomSection(section) if section.name() == "component-name" => {}
             Payload::End(_) => break,
             other => {
@@ -175,9 +176,9 @@ pub(super) struct Core<'a> {
     pub(super) imports: Vec<Import<'a>>,
     pub(super) exports: BTreeMap<&'a str, Index>,
     pub(super) has_start: bool,
-    /// The types by number; `None` for a type that is not of a function.
+    /// The types by number; `None` for a type that is not a function type.
     pub(super) signatures: Vec<Option<FuncType>>,
-    /// How many functions, tables, memories, elements and data segments it defines.
+    /// How many functions, tables, memories, element segments and data segments the module defines.
     pub(super) functions: Index,
     pub(super) tables: Index,
     pub(super) memories: Index,

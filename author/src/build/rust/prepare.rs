@@ -1,8 +1,8 @@
-//! The steps of Cargo before a confined build: it names the directories to which the build writes,
-//! and fetches. These steps have all rights of the user.
+//! The steps of Cargo before a confined build: Cargo names the directories to which the build
+//! writes, and fetches crates. These steps have all rights of the user.
 //!
-//! Cargo runs in the root, so that settings of the checkout don't apply. Such settings could name
-//! programs (a compiler, a toolchain, a source of tokens) and directories to write to.
+//! Cargo runs in the root directory, so that settings of the checkout don't apply. Such settings
+//! could name programs (a compiler, a toolchain, a source of tokens) and directories to write to.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -28,8 +28,8 @@ pub(super) struct CargoWorkspace {
 }
 
 impl CargoWorkspace {
-    /// Asks Cargo. If Cargo does not answer, uses the crate's own directory, and the build reports
-    /// the problem.
+    /// Asks Cargo for the directories. If Cargo does not answer, uses the crate's own directory;
+    /// the build then reports the problem.
     pub(super) fn find(cargo: &Cargo, job: &BuildJob<'_>) -> Result<Self, BuildError> {
         let mut command = command(cargo, job);
         command
@@ -53,7 +53,8 @@ impl CargoWorkspace {
         let default = named.as_ref().map(|root| root.join("target"));
         // A directory other than the default is the user's choice.
         let chosen = |key| path(key).filter(|path| Some(path) != default.as_ref());
-        // A manifest can name any directory as its workspace.
+        // A manifest can name any directory as its workspace. So the root must be in the checkout,
+        // or contain the crate.
         let root = named
             .and_then(|root| root.canonicalize().ok())
             .filter(|root| root.starts_with(checkout) || own.starts_with(root))
@@ -84,7 +85,7 @@ impl CargoWorkspace {
 }
 
 /// Fetches what the build needs, and updates `Cargo.lock`. If that fails, the build may still have
-/// everything that it needs; otherwise it reports what is missing.
+/// everything that it needs; otherwise the build reports what is missing.
 pub(super) fn fetch(cargo: &Cargo, job: &mut BuildJob<'_>) -> Result<(), BuildError> {
     let mut command = command(cargo, job);
     command
@@ -100,8 +101,8 @@ pub(super) fn fetch(cargo: &Cargo, job: &mut BuildJob<'_>) -> Result<(), BuildEr
         command.arg("--locked");
     }
     if job.options.offline {
-        // This still unpacks crates that were fetched earlier. Some may be missing that the build
-        // doesn't need.
+        // This still unpacks crates that were fetched earlier. Errors are not shown, since a
+        // missing crate may be one that the build doesn't need.
         command.arg("--offline").stderr(Stdio::null());
     }
     let unusable = |source| unusable(cargo, source);
@@ -113,7 +114,8 @@ pub(super) fn fetch(cargo: &Cargo, job: &mut BuildJob<'_>) -> Result<(), BuildEr
     child.wait().map(drop).map_err(unusable)
 }
 
-/// Returns the machine for which this Cargo was made.
+/// Returns the machine for which this Cargo was made, as a target such as
+/// `x86_64-unknown-linux-gnu`.
 fn host(cargo: &Cargo, job: &BuildJob<'_>) -> Result<Option<String>, BuildError> {
     let mut command = command(cargo, job);
     command.arg("-vV");
@@ -132,7 +134,7 @@ fn command(cargo: &Cargo, job: &BuildJob<'_>) -> Command {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     if let Some(target) = &job.options.tools.rust.target {
-        // The variable may be relative to the current directory.
+        // The user's variable may be relative to the user's current directory, so it is set again.
         command.env("CARGO_TARGET_DIR", target);
     }
     command

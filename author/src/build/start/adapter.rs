@@ -1,12 +1,13 @@
-//! Adds a function to a module after its start. The adapter for WASI preview 1 gets its memory from
-//! this function.
+//! Adds a function to a Go program's module whose start has run. The adapter for WASI preview 1
+//! gets its memory from this function.
 //!
-//! The adapter takes two pages at its first use. If a program starts with the adapter, that happens
-//! before the program's own runtime exists, and `cabi_realloc` takes the pages from the end of the
-//! memory. After a snapshot, `cabi_realloc` would start that runtime in the middle of a call to the
-//! adapter. The pages can't come from the end of the memory either, since Go uses the end of the
-//! memory as if it alone made the memory grow. So the library for Go reserves two pages, and
-//! `cabi_realloc_adapter` hands them out; wit-component prefers a function of that name.
+//! The adapter takes two pages at its first use. If a program starts in a call, its start uses the
+//! adapter before Go's runtime exists, and Go's `cabi_realloc` takes the pages from the end of the
+//! memory. After a snapshot, Go's runtime exists before the first use. Then `cabi_realloc` would
+//! run Go's allocator in the middle of a call to the adapter. The pages can't come from the end of
+//! the memory either, since Go assumes that only Go makes the memory grow. So the library for Go
+//! reserves two pages, and `cabi_realloc_adapter` hands them out; wit-component prefers a function
+//! of that name to `cabi_realloc`.
 
 use std::convert::Infallible;
 
@@ -20,7 +21,7 @@ use wasmparser::{
     ImportSectionReader, TypeRef, TypeSectionReader,
 };
 
-/// The name of the function.
+/// The name of the added function.
 const NAME: &str = "cabi_realloc_adapter";
 
 /// The size of the pieces that the adapter asks for, and the number of pieces that it gets.

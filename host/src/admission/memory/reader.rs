@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use toolward_support::helper::lock;
 
-/// When a client last took a part of its results. All results on one connection share a clone.
+/// When a client last took a part of its results. Clones share the time; all results on one
+/// connection have clones.
 #[derive(Debug, Clone)]
 pub struct ReadProgress(Arc<Mutex<Instant>>);
 

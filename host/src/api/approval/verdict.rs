@@ -104,10 +104,10 @@ impl Marks {
 
 /// The keys of one approval question.
 ///
-/// An approval is bound to what a person was shown, except the input if it covers later calls, and
-/// to the bundles behind it. A denial is bound to the tool's name and its callers: denying a tool's
-/// call to another tool does not deny the other tool itself. Otherwise a driver could provoke the
-/// denial of a tool that it merely calls.
+/// An approval is bound to everything that the person was shown, and to the bundles of the tools
+/// and drivers. If it covers later calls, it is not bound to the input. A denial is bound to the
+/// tool's name and its callers: denying a tool's call to another tool does not deny the other tool
+/// itself. Otherwise a driver could provoke the denial of a tool that it merely calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApprovalKeys {
     /// The key of the call with its arguments.

@@ -1,5 +1,6 @@
 //! Prepares a driver for its first call: compiles it or loads it from the cache, links it, finds
-//! its exports. Keeps success and verdicts about the component, but not failures of the machine.
+//! its exports. Later calls get the same result, if it is a success or a verdict: an error that the
+//! component causes. After a failure of the machine, a later call tries again.
 
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
@@ -28,8 +29,8 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 /// The retry-after of failures of the machine.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The largest artifact that is loaded on the thread of its call, in bytes. It blocks the thread
-/// for half a millisecond; waking another thread takes 0.1 ms.
+/// The largest artifact that is loaded on the thread of its call, in bytes. Loading it blocks the
+/// thread for half a millisecond; waking another thread would take 0.1 ms.
 const SMALL_ARTIFACT_BYTES: u64 = 2 << 20;
 
 /// The component of a driver: its bytes until they are compiled, and the result.
@@ -81,8 +82,8 @@ impl Preparation {
         }
     }
 
-    /// Whether an attempt failed since `asked`. Its error then also counts for the
-    /// calls that waited for it.
+    /// Whether an attempt failed since `asked`. If so, its error also counts for a call that has
+    /// waited since then.
     pub(super) fn failed_since(&self, asked: Instant) -> bool {
         lock(&self.failed)
             .as_ref()
@@ -107,7 +108,7 @@ pub(crate) struct Preparer {
 }
 
 impl Preparer {
-    /// Prepares a driver, for a call or before all calls.
+    /// Prepares a driver, for a call or in advance.
     pub(super) async fn prepare(
         self: &Arc<Self>,
         driver: &Arc<LoadedComponent>,
@@ -121,7 +122,7 @@ impl Preparer {
             let asked = Instant::now();
             let observer = call.and_then(|call| call.observer.as_deref());
             // Does not run inline in two cases: a nested call runs on the stack of a guest, and
-            // many drivers may be prepared before all calls.
+            // many drivers may be prepared in advance.
             let inline = call.is_some_and(|call| call.chain.caller().is_none());
             let ready = self.make(driver, asked, inline);
             let mut ready = std::pin::pin!(ready);
@@ -141,8 +142,8 @@ impl Preparer {
         }
     }
 
-    /// Prepares a driver, unless another call did or tried since `asked`. Runs on this thread if
-    /// `inline` is set and the driver loads quickly.
+    /// Prepares a driver, unless another call has prepared it, or has failed to since `asked`. Runs
+    /// on this thread if `inline` is set and the driver loads quickly.
     async fn make(self: &Arc<Self>, driver: &Arc<LoadedComponent>, asked: Instant, inline: bool) {
         let preparation = &driver.preparation;
         let busy = preparation.busy.clone().lock_owned().await;
@@ -153,7 +154,7 @@ impl Preparer {
             return preparation.finish(prepared);
         }
         let (host, shared) = (self.clone(), driver.clone());
-        // The thread holds the lock, not the caller. So the thread continues if the caller is
+        // The thread holds the lock, not the caller, since the thread continues if the caller is
         // dropped, and even if nothing drives the caller's runtime.
         let task = tokio::task::spawn_blocking(move || {
             // The engine is made here, where it blocks no worker of the runtime.
@@ -177,7 +178,8 @@ impl Preparer {
         }
     }
 
-    /// The driver of a small artifact, if the cache has one and the engine has been made.
+    /// Loads the driver from the cache, if the cache has a small artifact for it and the engine has
+    /// been made.
     fn load_small_artifact(
         self: &Arc<Self>,
         driver: &LoadedComponent,

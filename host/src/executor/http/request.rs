@@ -55,7 +55,8 @@ pub(super) fn preview(driver: &Driver, call: &RequestValues<'_>) -> Result<Optio
     }))
 }
 
-/// `rendered` with a mark for each hidden value; `None` if the request would then have other parts.
+/// `rendered` with a mark for each hidden value; `None` if the request can't be made with the
+/// marks, or would lack parts.
 fn shown(http: &HttpCall, call: &RequestValues<'_>, rendered: &Rendered) -> Option<Rendered> {
     let given: Value = serde_json::from_str(call.context).ok()?;
     let mut context = match &call.contract.context_schema {
@@ -113,8 +114,8 @@ fn body(rendered: &Rendered, limits: &CallLimits) -> Result<Option<Value>> {
     })
 }
 
-/// The query parameters that are secrets, as name and slug. Parameters whose place only policy
-/// states come first.
+/// The query parameters that are secrets, as name and slug. Secrets that only the policy places in
+/// the query come first.
 pub(super) fn query_secrets<'r>(
     rendered: &'r Rendered,
     grant: &'r Grant,
@@ -155,7 +156,7 @@ pub(super) fn url(origin: &str, rendered: &Rendered, secrets: &[(&str, String)])
     url
 }
 
-/// A value of the call, which was written as text by an earlier stage.
+/// Parses a value of the call, which an earlier stage wrote as text.
 fn value(text: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|error| {
         CallError::internal(format!("a value of the call is not valid JSON: {error}"))

@@ -15,8 +15,8 @@ use crate::executor::AttemptReport;
 const PUBLISHERS_ADVICE: &str = "the tool's publisher advises: ";
 
 /// The error for a status: the driver's own code for it, or else the host's code. The message and
-/// the hint quote the publisher's text about the status, and name the publisher as its source. The
-/// cause contains only the text.
+/// the hint quote the publisher's texts about the status, and name the publisher as their source.
+/// The cause has these texts without a source.
 pub(super) fn refused(
     call: &HttpCall,
     status: StatusCode,

@@ -31,8 +31,8 @@ impl CallRecord<'_> {
             .progress(&self.facts, &self.parties.scope.native)
     }
 
-    /// Notes that neither policy nor a person denied the call. `asked` is true if it needed an
-    /// approval.
+    /// Notes that neither policy nor a person denied the call. `asked` is true if the call needed
+    /// an approval.
     pub(crate) fn approved(&mut self, asked: bool) {
         self.decided = true;
         let decision = match asked {
@@ -329,9 +329,9 @@ impl CallRecord<'_> {
             // The row is queued if the queue has room.
             drop(self.approval_row(said));
         }
-        // Nothing waits here. If the queue is full and the start of the call is recorded, a task
-        // waits to write its end. The number of such tasks is bounded by the started rows that
-        // passed the same queue.
+        // Nothing waits here. If the queue is full and the call's start is recorded, a task waits
+        // to write the call's end. There are at most as many such tasks as starts that passed the
+        // same queue.
         let started = self.rows.as_ref().is_some_and(|rows| rows.started);
         if let Some(end) = self.record(Err(&error))
             && started

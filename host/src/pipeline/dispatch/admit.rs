@@ -85,7 +85,7 @@ pub(super) async fn ready<'a>(
 
 impl<'a> Ready<'a> {
     /// Starts the attempts. The imports of this driver take over the secrets and violations of the
-    /// previous driver's imports. The secrets must be kept out of the result.
+    /// previous driver's imports, since these secrets, too, must be kept out of the result.
     pub(super) fn begin(
         self,
         (call, covered): (&mut RoutedCall, &[String]),

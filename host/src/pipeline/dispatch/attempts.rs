@@ -73,13 +73,14 @@ pub(super) struct Attempts {
     claimed: bool,
     /// Whether anything of an attempt may have left the host.
     dispatched: bool,
-    /// Whether an attempt did not end. It then keeps the texts of the call, so that no other
-    /// attempt can follow.
+    /// Whether an attempt was given up because it did not end in time. No other attempt or driver
+    /// may follow.
     lost: bool,
 }
 
 impl Attempts {
-    /// The attempts of the call's driver. They own the texts of the call until [`Attempts::end`].
+    /// The attempts of the call's driver. They own the call's input and context until
+    /// [`Attempts::end`].
     pub(super) fn new(
         (call, covered): (&mut RoutedCall, &[String]),
         host: &DispatchContext<'_>,
@@ -217,8 +218,8 @@ impl Attempts {
         resolve::still_served(&call.tool, &call.route).map_err(DriverFailure::from)
     }
 
-    /// Gives the texts back to the call. Returns values that take time to drop, and may be dropped
-    /// after the reply.
+    /// Gives input, context and extensions back to the call. Returns values that take time to drop,
+    /// and may be dropped after the reply.
     pub(super) fn end(self, call: &mut RoutedCall) -> Option<Box<dyn Send>> {
         let CallContext {
             extensions,

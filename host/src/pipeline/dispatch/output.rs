@@ -17,7 +17,7 @@ use crate::executor::AttemptMemory;
 use crate::validation_pool::{self, ValidationPool};
 
 /// Checks size, form and schema of an output, within the call's deadline. Also returns the memory
-/// that it takes.
+/// that the output takes.
 pub(super) async fn accept(
     output: DriverOutput,
     context: &CallContext,
@@ -78,8 +78,8 @@ fn check(
     .with_hint("report this to the driver's publisher"))
 }
 
-/// Parses a driver's output, within the limits on size and JSON. Also returns the memory that it
-/// takes.
+/// Parses a driver's output, within the limits on size and JSON. Also returns the memory that the
+/// output takes.
 fn map_output(
     output: DriverOutput,
     limits: &CallLimits,
