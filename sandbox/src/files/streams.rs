@@ -12,7 +12,7 @@ use super::counters::Slot;
 use super::file::{OpenFile, Position};
 use super::{CHUNK, FILE_STREAM, Fail, run_blocking, start_blocking};
 
-/// The bytes that are read if the guest waits for data without requesting a number.
+/// The number of bytes that are read if the guest waits for data without having requested any.
 const AHEAD: usize = 4096;
 
 /// Reads a file from a position on.
