@@ -50,7 +50,8 @@ const BUILD: &str = concat!("toolward-", env!("CARGO_PKG_VERSION"));
 /// same build with equal profiles make and accept the same artifacts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineProfile {
-    /// The number of slots of the pool: one for each call that runs or is parked.
+    /// The number of slots of the pool: one for each call that runs, or that is parked (waits for a
+    /// nested call).
     slots: u32,
     /// The largest memory that any call may have, in bytes.
     max_memory: usize,
