@@ -73,8 +73,8 @@ pub enum Network {
 /// filter can see.
 const KNOWN: [i64; 1] = [libc::SYS_clone3];
 
-/// As [`KNOWN`], for programs outside the sandbox and for builds. Also has `openat2`, which could
-/// make files with set-id bits, since a filter can't see its mode.
+/// As [`KNOWN`], for programs outside the sandbox and for builds. Also has `openat2`: a filter
+/// can't see its mode, so it could make files with set-id bits.
 const UNSEEN: [i64; 2] = [libc::SYS_clone3, libc::SYS_openat2];
 
 impl CallFilter {

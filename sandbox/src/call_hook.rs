@@ -4,9 +4,9 @@
 //! could spend minutes between two yields. So each host call checks the deadline, and makes the
 //! guest yield if it has not yielded for a while.
 //!
-//! The hook makes a guest yield by setting its fuel. The guest's code has its fuel count in a
-//! register. It stores the count and loads it again only around a call of an imported function, and
-//! when the fuel has run out. Only then is it safe to set the fuel. The hook also runs when the
+//! The hook makes a guest yield by setting its fuel. The guest's code mostly has its fuel count in
+//! a register. Setting the fuel is safe only if the code has stored the count and loads it again:
+//! when an imported function returns, and when the fuel has run out. The hook also runs when the
 //! guest enters the engine through an instruction such as `memory.grow`. Then the count is in the
 //! register, and fuel that the hook sets is added to it. A guest that only enters the engine for a
 //! long time must yield nevertheless. It loses its fuel up to the next yield, so that it gains

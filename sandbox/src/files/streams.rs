@@ -236,7 +236,7 @@ impl OutputStream for Writer {
     }
 }
 
-/// The guest reads the error's code through `filesystem-error-code`.
+/// The stream's error for a failure. The guest reads its code through `filesystem-error-code`.
 fn failed(fail: Fail) -> StreamError {
     let code: ErrorCode = match fail {
         Fail::Exceeded(exceeded) => return StreamError::Trap(exceeded.into()),
