@@ -112,7 +112,7 @@ pub(crate) fn head(sql: &Connection) -> Result<Edge, Error> {
         .ok_or_else(|| Error::corrupt("the head is not that of a tree"))
 }
 
-/// The newest checkpoint of at most `most` rows: size, note and edge.
+/// The newest checkpoint with at most `most` rows: size, note and edge.
 pub(crate) fn newest(sql: &Connection, most: u64) -> Result<Option<(u64, String, Vec<u8>)>, Error> {
     let statement =
         "SELECT size, note, edge FROM checkpoint WHERE size <= ?1 ORDER BY size DESC LIMIT 1";

@@ -33,8 +33,8 @@ pub(crate) const FORMAT: u8 = 1;
 pub struct Cassette {
     /// The name of the ledger: `toolward.ledger/…`.
     pub origin: String,
-    /// Whether the ledger whose key was given to [`Self::read`] signed the cassette's checkpoint.
-    /// If no key was given, anyone may have made the cassette.
+    /// Whether the ledger whose key was given to [`Cassette::read`] signed the cassette's
+    /// checkpoint. If no key was given, anyone may have made the cassette.
     pub is_verified: bool,
     /// The calls, in the order in which they ended.
     pub calls: Vec<CassetteCall>,

@@ -79,8 +79,8 @@ const ROWS: u32 = 10;
 const PRINCIPALS: usize = 4096;
 /// The most codes that are counted separately.
 const CODES: usize = 24;
-/// The code under which all other codes are counted. No code of a host or a driver has this form or
-/// the form of [`QUESTIONS`].
+/// The code under which all other codes are counted. Like [`QUESTIONS`], it has a form that no code
+/// of a host or a driver has: with a hyphen and without a colon.
 const OTHER: &str = "other-codes";
 /// The code under which questions for approval are counted.
 const QUESTIONS: &str = "approval-asked";
