@@ -10,8 +10,8 @@ use crate::seccomp::arguments::{self, Built, CallRules, Calls, always, calls};
 use crate::seccomp::{self, Network};
 use crate::system;
 
-/// Confines this thread, and everything that it starts from now on, to `program` with its libraries
-/// and to `directory`.
+/// Confines this thread, and everything that it starts from now on, to `program`, the libraries of
+/// this process, and `directory`.
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ pub fn broker(program: &Path, directory: Option<&Path>) -> Result<(), ConfineErr
 }
 
 /// Confines this thread, and everything that it starts from now on, to files that are already open.
-/// It can't use the network, start programs, or signal other processes.
+/// The thread can't use the network, start programs, or signal other processes.
 ///
 /// # Errors
 ///
@@ -63,8 +63,8 @@ fn allowed() -> Built<CallRules> {
         (libc::SYS_prctl, arguments::prctl()?),
         // A filter can't see the flags of `clone3`. After `ENOSYS`, the C library uses `clone`.
         (libc::SYS_clone, arguments::thread()?),
-        // Only for the process itself. The C library makes these calls when it aborts, and to find
-        // the limit of its stack.
+        // Both only for this process. The C library calls `tgkill` when it aborts, and `prlimit64`
+        // to find the limit of the stack.
         (libc::SYS_tgkill, arguments::itself(0)?),
         (libc::SYS_prlimit64, arguments::one_of(0, &[0])?),
     ]);

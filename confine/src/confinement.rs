@@ -14,10 +14,10 @@ use crate::report::{Confined, State};
 use crate::seccomp::{CallFilter, Network, SystemCalls};
 use crate::{landlock_rules, report, system};
 
-/// How long to wait for ending threads.
+/// How long to wait for other threads to end.
 const THREAD_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The rights that a process keeps when it confines itself. Initially there are none.
+/// The rights that a process keeps when it confines itself. A new confinement keeps none.
 ///
 /// ```no_run
 /// use toolward_confine::{Confinement, ConfineError, Network, State, SystemCalls};
@@ -85,8 +85,8 @@ impl Confinement {
         self
     }
 
-    /// Sets the allowed network access. Ports are TCP ports; unless no network is allowed,
-    /// datagrams can go to any address. Default: [`Network::None`].
+    /// Sets the allowed network access. Default: [`Network::None`]. The ports are TCP ports. Any
+    /// access other than `None` also allows datagrams to all addresses.
     pub fn network(mut self, network: Network) -> Self {
         self.network = network;
         self
@@ -94,7 +94,7 @@ impl Confinement {
 
     /// Keeps the right to accept connections on this socket, which must already listen and stay
     /// open while the process serves. May be called for several sockets. No other socket can listen
-    /// or accept. Default: no socket can.
+    /// or accept. By default, no socket can accept.
     pub fn accept_on(mut self, listener: &impl AsRawFd) -> Self {
         self.listeners.push(listener.as_raw_fd());
         self
@@ -202,7 +202,7 @@ impl FilesConfined {
 }
 
 /// Checks that the process has only one thread. Waits up to [`THREAD_EXIT_TIMEOUT`], since the
-/// kernel lists a joined thread for a short time.
+/// kernel still lists a thread for a short time after it was joined.
 pub(crate) fn alone(threads: impl Fn() -> Option<usize>) -> Result<(), ConfineError> {
     let began = Instant::now();
     while let Some(count) = threads().filter(|count| *count > 1) {
@@ -220,9 +220,9 @@ pub(crate) fn threads() -> Option<usize> {
     tasks.ok().map(Iterator::count)
 }
 
-/// Confines this process permanently to reading and writing these files, and directories with
-/// everything below them. The allowed system calls are the same as for a process that runs guests
-/// without a network.
+/// Confines this process permanently to reading and writing the files and directories at `paths`,
+/// and everything below them. The allowed system calls are the same as for a process that runs
+/// guests without a network.
 ///
 /// # Errors
 ///

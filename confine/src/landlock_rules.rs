@@ -1,4 +1,4 @@
-//! The Landlock layer: the paths and ports that are kept.
+//! The Landlock rules: the paths and ports that a confined process may still use.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -12,8 +12,8 @@ use rustix::fs::FileType;
 use crate::ConfineError;
 use crate::seccomp::Network;
 
-/// The newest Landlock version that this code supports. An older kernel enforces only the rules
-/// that it has.
+/// The newest Landlock version that this code supports. An older kernel enforces only the kinds of
+/// rules that it knows.
 pub(super) const NEWEST: ABI = ABI::V9;
 
 /// The right to read, without executing.
@@ -34,11 +34,12 @@ pub(super) const DEVICE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile
 /// The port for name resolution.
 const DNS: u16 = 53;
 
-/// The collected rules of the first layer.
+/// Rules that are not applied yet.
 pub(super) struct Rules(RulesetCreated);
 
 impl Rules {
-    /// Rules about files and network, and, if `programs` is true, about starting programs.
+    /// Rules that restrict files, the network, signals to other processes and, if `programs` is
+    /// true, the execution of programs.
     pub(super) fn new(network: &Network, programs: bool) -> Result<Self, ConfineError> {
         let files = AccessFs::from_all(NEWEST);
         let handled = match programs {
@@ -136,7 +137,7 @@ impl Rules {
     }
 }
 
-/// Applies the second layer: no file may be executed, without exceptions.
+/// Applies the second layer of a process that runs guests: no file may be executed.
 pub(super) fn no_programs() -> Result<(), ConfineError> {
     let apply = || {
         Ruleset::default()

@@ -12,16 +12,16 @@
 //! # Processes that run guests
 //!
 //! [`Confinement`] confines a process that runs guests. So a guest that escapes from the engine can
-//! access little: the named files, no other programs, and only the sockets that calls were granted.
-//! A process can't regain a right that it gave up.
+//! access little: the files and the network that the confinement names, and no other programs. A
+//! process can't regain a right that it gave up.
 //!
 //! There are two layers. The first restricts **files** and the network; the process can still start
 //! helpers, under the same rules. The second forbids **programs**: no file can be executed any
 //! more, even if the first layer allows it. Start helpers before the second layer.
 //!
-//! A confinement applies to the thread that calls it and to all threads that this thread starts
-//! later. So apply it while the process has only one thread: before the runtime or a progress bar
-//! starts.
+//! A confinement applies to the thread that confines itself, and to all threads that this thread
+//! starts later. So apply it while the process has only one thread: before the runtime or a
+//! progress bar starts.
 
 pub mod build_profile;
 pub mod compile_profiles;

@@ -1,6 +1,6 @@
-//! The confinement of a program that an operator lets run outside the sandbox. It can access its
-//! own file, the system's libraries, a few devices, and the workspaces in its table of the policy.
-//! It can make sockets and start processes only if that table allows them.
+//! The confinement of a program that an operator lets run outside the sandbox. The program can
+//! access its own file, the system's libraries, a few devices, and the workspaces that its table in
+//! the policy names. It can make sockets and start processes only if that table allows them.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -22,9 +22,9 @@ pub struct ProgramRights<'a, W> {
     pub read: Option<&'a OwnedFd>,
     /// Open directories, each with whether it may be written.
     pub workspaces: W,
-    /// Whether it may make connections.
+    /// Whether the program may make connections.
     pub network: bool,
-    /// Whether it may start processes.
+    /// Whether the program may start processes.
     pub processes: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct Profile {
 ///
 /// # Errors
 ///
-/// The parts that are missing, for people.
+/// The missing parts, as text for people.
 pub fn holds(isolated: bool) -> Result<(), String> {
     // Without a process namespace, only Landlock keeps the program from sending signals to other
     // processes.

@@ -21,7 +21,7 @@ pub enum State {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Part {
-    /// The resource or action that the part keeps from the process.
+    /// The resource or action that this part of the confinement restricts.
     pub what: &'static str,
     /// Whether this part is enforced here.
     pub held: bool,

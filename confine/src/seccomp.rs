@@ -1,5 +1,5 @@
-//! The seccomp layer, for everything that Landlock has no rules for. By default, it allows only a
-//! list of system calls that serving needs.
+//! The filters for system calls (seccomp), for everything that Landlock has no rules for. By
+//! default, a process that runs guests may make only the calls of an allow-list.
 //!
 //! A refused call fails with `EPERM`, and the process continues. Some calls fail with `ENOSYS`
 //! instead: a C library tries them first, but can do without them on an older kernel. Before its
@@ -48,7 +48,8 @@ pub(crate) struct CallFilter {
     pub(crate) network: Network,
     /// The only listening sockets on which connections can be accepted.
     pub(crate) listeners: Vec<i32>,
-    /// Open descriptors of `/proc/self/pagemap`, which may only be asked for written pages.
+    /// Open descriptors of `/proc/self/pagemap`. Under an allow-list, the process may ask them only
+    /// which pages were written.
     pub(crate) page_maps: Vec<i32>,
 }
 
@@ -72,8 +73,8 @@ pub enum Network {
 /// filter can see.
 const KNOWN: [i64; 1] = [libc::SYS_clone3];
 
-/// As [`KNOWN`], for a deny-list that leaves no way to make files with set-id bits: a filter can't
-/// see the mode of `openat2`.
+/// As [`KNOWN`], for programs outside the sandbox and for builds. Also has `openat2`: a filter
+/// can't see its mode, so it could make files with set-id bits.
 const UNSEEN: [i64; 2] = [libc::SYS_clone3, libc::SYS_openat2];
 
 impl CallFilter {
@@ -123,8 +124,8 @@ pub(super) fn for_program(
     })
 }
 
-/// Refuses the known harmful calls to the programs of a build, and all sockets except connected
-/// pairs.
+/// Refuses all sockets except connected pairs, and the calls that are known to be harmful in the
+/// programs of a build.
 pub(super) fn apply_to_build() -> Result<(), ConfineError> {
     let calls = CallFilter::new(SystemCalls::DenyList, Network::None);
     install_built(|machine| deny(denied::rules_of_build(&calls)?, machine, &UNSEEN))
@@ -161,7 +162,7 @@ fn deny(rules: CallRules, machine: TargetArch, absent: &[i64]) -> Built<BpfProgr
 }
 
 /// A filter that answers calls in `rules` with `listed`, and all others with `others`. Calls in
-/// `absent` fail with `ENOSYS`; if `newer` is true, so do all calls that are newer than this code.
+/// `absent` fail with `ENOSYS`; if `newer` is true, so do all calls after [`NEWEST`].
 fn filter(
     rules: CallRules,
     [others, listed]: [SeccompAction; 2],
@@ -215,17 +216,17 @@ const MSEAL: libc::c_long = 462;
 /// that uses a newer call also works on kernels without it.
 const NEWEST: u32 = 470;
 
-/// The bit that all numbers of x32 calls have. These are the same calls on the same machine under
-/// other numbers, so a list of numbers alone would let them pass.
+/// The bit that all numbers of x32 calls have. These are calls of the same machine under other
+/// numbers, so a deny-list of numbers alone would let them pass.
 const X32: u32 = 0x4000_0000;
 
 /// The offsets, in a filter's data, of a call's number and of its machine.
 const NUMBER: u32 = 0;
 const MACHINE: u32 = 4;
 
-/// Prepends the checks that come before all rules to `program`. Calls with the numbers of another
-/// ABI, such as 32 bits (`int 0x80`) and x32, are refused without ending the process. Jumps are
-/// relative, so the jumps of `program` stay valid.
+/// Puts checks in front of `program`, so that they come before its rules. Calls with the numbers of
+/// another ABI, such as 32 bits (`int 0x80`) and x32, are refused without ending the process. Jumps
+/// are relative, so the jumps of `program` stay valid.
 fn guarded(program: BpfProgram, machine: TargetArch, absent: &[i64], newer: bool) -> BpfProgram {
     let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
     let missing = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();

@@ -1,7 +1,8 @@
-//! Appends rows. One transaction reads the tree's head and writes rows and head, and no other
-//! process writes in the meantime. No state is kept across transactions.
+//! Appends rows to the file of records. Each transaction reads the tree's head (its size and its
+//! [`Edge`]), and writes rows and the new head. No other process writes in the meantime, and no
+//! state is kept across transactions.
 //!
-//! Opening a ledger compares it with its newest checkpoint, and with the newest one in the
+//! Opening a ledger compares it with its newest checkpoint, and with the newest checkpoint in the
 //! operator's file of checkpoints. [`verify`](crate::Reader::verify) checks all rows.
 
 use std::fs::OpenOptions;
@@ -31,7 +32,7 @@ pub(crate) struct Appending<'c> {
 }
 
 impl<'c> Appending<'c> {
-    /// Starts, once no other process writes.
+    /// Starts a transaction, once no other process writes.
     pub(crate) fn begin(sql: &'c mut Connection) -> Result<Self, Error> {
         let tx = write(sql)?;
         let edge = head(&tx)?;
@@ -81,7 +82,8 @@ impl<'c> Appending<'c> {
         newest_size(&self.tx)
     }
 
-    /// Signs the current tree. The note may be published once the transaction is on the disk.
+    /// Signs the current tree. Returns the signed checkpoint, called a note. It may be published
+    /// once the transaction is on the disk.
     pub(crate) fn checkpoint(&mut self, key: &SigningKey) -> Result<String, Error> {
         let (size, root) = (self.edge.size(), self.edge.root());
         let note = sign(key, &Checkpoint { size, root });
@@ -91,8 +93,8 @@ impl<'c> Appending<'c> {
         Ok(note)
     }
 
-    /// Writes the head and commits. If the connection waits for the disk, all earlier writes are on
-    /// the disk, too.
+    /// Writes the head and commits. If the connection is set to wait for the disk, all earlier
+    /// commits are then on the disk, too.
     pub(crate) fn commit(self) -> Result<(), Error> {
         self.tx
             .prepare_cached("UPDATE head SET size = ?1, edge = ?2")?
@@ -110,7 +112,7 @@ pub(crate) fn head(sql: &Connection) -> Result<Edge, Error> {
         .ok_or_else(|| Error::corrupt("the head is not that of a tree"))
 }
 
-/// The newest checkpoint of at most `most` rows: size, note and edge.
+/// The newest checkpoint with at most `most` rows: size, note and edge.
 pub(crate) fn newest(sql: &Connection, most: u64) -> Result<Option<(u64, String, Vec<u8>)>, Error> {
     let statement =
         "SELECT size, note, edge FROM checkpoint WHERE size <= ?1 ORDER BY size DESC LIMIT 1";
@@ -152,8 +154,9 @@ const NOTE_LINES: usize = 5;
 
 /// Refuses a ledger that is shorter than a checkpoint, or differs from it.
 ///
-/// Hashes the rows after the newest checkpoint, and compares the result with the head. The number
-/// of rows to read is bounded by the distance between checkpoints.
+/// `outside` is a checkpoint that was kept elsewhere. Hashes the rows after the ledger's newest
+/// checkpoint, and compares the result with the head. The number of rows to read is bounded by the
+/// distance between checkpoints.
 pub(crate) fn check_head(
     sql: &mut Connection,
     verifier: &Verifier,
@@ -189,7 +192,8 @@ fn compare(
     size: u64,
 ) -> Result<(), Error> {
     shorter(size, outside.size)?;
-    // Starts at the last earlier checkpoint, whose signature confirms its edge.
+    // Starts at the ledger's newest checkpoint with at most as many rows. Its signature confirms
+    // its edge.
     let below = newest(sql, outside.size)?;
     let another = "a checkpoint signs another tree";
     let mut edge = signed_edge(below, verifier, u64::MAX, another)?;
@@ -202,8 +206,9 @@ fn compare(
     }
 }
 
-/// The edge of a checkpoint, which its signature confirms; an empty edge without a checkpoint.
-/// Fails if the checkpoint has more than `rows` rows.
+/// The edge of a checkpoint, confirmed by the checkpoint's signature; an empty edge if `checkpoint`
+/// is `None`. Fails if the checkpoint has more than `rows` rows. `another` is the error for an edge
+/// that is not the signed one.
 fn signed_edge(
     checkpoint: Option<(u64, String, Vec<u8>)>,
     verifier: &Verifier,
@@ -227,9 +232,10 @@ fn shorter(found: u64, expected: u64) -> Result<(), Error> {
     }
 }
 
-/// Appends the leaves of the rows up to `size`. A leaf must match its record, unless the record was
-/// pruned. If no checkpoint covers the rows (`is_unsigned`), no record may be pruned, or state that
-/// rows were pruned: a checkpoint signs such a record before any other record is deleted.
+/// Appends the leaves of the rows up to `size` to `edge`. A leaf must match its record, unless the
+/// record was pruned. If no checkpoint covers the rows (`is_unsigned`), no record may be pruned,
+/// and none may state that rows were pruned: pruning writes such a record together with a
+/// checkpoint that covers it, and only then deletes other records.
 fn hash_rows(sql: &Connection, edge: &mut Edge, size: u64, is_unsigned: bool) -> Result<(), Error> {
     let mut rows = sql.prepare_cached(
         "SELECT seq, leaf, record FROM entry WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",
@@ -300,8 +306,8 @@ fn append_outside(path: &Path, note: &str) -> std::io::Result<()> {
     file.sync_data()
 }
 
-/// Logs a whole checkpoint, so that a journal under another user keeps it, and appends it to the
-/// operator's file.
+/// Logs a whole checkpoint, so that a journal which another user owns has a copy. Also appends the
+/// checkpoint to the operator's file.
 pub(crate) fn publish(checkpoints: Option<&Path>, note: &str) {
     let rows = note.lines().nth(1).unwrap_or_default();
     tracing::info!(
@@ -315,9 +321,11 @@ pub(crate) fn publish(checkpoints: Option<&Path>, note: &str) {
     }
 }
 
-/// The row up to which a record states that rows were pruned; 0 for other records.
+/// The row before which, according to a record, all records were pruned; 0 if the record is not
+/// about pruning.
 pub(crate) fn prunes(record: &[u8]) -> u64 {
-    // Nearly all records are of another kind, which is visible in their text.
+    // Nearly all records are of another kind. A search in their text shows this without parsing
+    // them.
     const KIND: &[u8] = br#""kind":"pruned""#;
     if record.len() > 256 || !record.windows(KIND.len()).any(|part| part == KIND) {
         return 0;

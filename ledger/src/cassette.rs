@@ -1,5 +1,6 @@
-//! Cassettes: calls of a ledger in one file, with their payloads, the payloads' salts, and proofs
-//! that their rows are below a checkpoint of the ledger. This module does no I/O.
+//! Cassettes: files with calls of a ledger, for replay. A cassette contains the calls' rows, their
+//! payloads, the salts of the commitments to the payloads, and proofs that the rows are below a
+//! checkpoint of the ledger: the checkpoint covers them. This module does no I/O.
 //!
 //! If any part of a cassette does not match the checkpoint, the commitments or the other rows, the
 //! whole cassette is invalid.
@@ -32,8 +33,8 @@ pub(crate) const FORMAT: u8 = 1;
 pub struct Cassette {
     /// The name of the ledger: `toolward.ledger/…`.
     pub origin: String,
-    /// Whether its checkpoint is signed by the ledger that the reader named. If not, anyone may
-    /// have made the cassette.
+    /// Whether the ledger whose key was given to [`Cassette::read`] signed the cassette's
+    /// checkpoint. If no key was given, anyone may have made the cassette.
     pub is_verified: bool,
     /// The calls, in the order in which they ended.
     pub calls: Vec<CassetteCall>,
@@ -94,7 +95,7 @@ pub(crate) struct CassetteHead {
     pub(crate) cassette: u8,
     /// The checkpoint, as it was signed.
     pub(crate) checkpoint: String,
-    /// The verifier key (signed-note) of the ledger.
+    /// The ledger's public key, in the form of a verifier key of C2SP signed-note.
     pub(crate) key: String,
     /// How many lines follow.
     pub(crate) rows: usize,
@@ -126,8 +127,8 @@ pub(crate) struct LinePayload {
 const MAX_PROOF_HASHES: usize = 64;
 
 impl Cassette {
-    /// The digits at the end of [`origin`](Self::origin), in the form of records; `None` if they
-    /// are not 32 hexadecimal digits.
+    /// The digits at the end of [`origin`](Self::origin), as bytes; `None` if they are not 32
+    /// hexadecimal digits.
     pub fn ledger(&self) -> Option<Hex<16>> {
         Hex::parse(self.origin.rsplit('/').next()?)
     }
@@ -198,7 +199,8 @@ fn line<'t, T: serde::Deserialize<'t>>(text: &'t str, number: usize) -> Result<T
     serde_json::from_str(text).map_err(|_| CassetteError::Form(number))
 }
 
-/// The record of a row that is below the checkpoint.
+/// The record of a row. Fails if the row's proof does not show that the row is below the
+/// checkpoint.
 fn proved(
     row: &CassetteLine,
     checkpoint: &Checkpoint,
@@ -282,7 +284,8 @@ impl Calls {
         let mut taken =
             |kind, content: &Option<Content>| take(&mut payloads, kind, content.as_ref(), number);
         match record.event {
-            // A call that asked a question starts again with its answer, under the same id.
+            // A call that ended with a question starts again under the same id, once the question
+            // is answered.
             Event::Started(body) if !self.started.contains_key(&body.invocation) => {
                 let input = taken(PayloadKind::Input, &body.call.input)?.ok_or_else(missing)?;
                 self.started.insert(body.invocation, (body.call, input));
@@ -318,7 +321,7 @@ impl Calls {
             }
             _ => return Err(rows()),
         }
-        // Any other payload does not belong to this row.
+        // The payloads that were not taken do not belong to this row.
         match payloads.is_empty() {
             true => Ok(()),
             false => Err(missing()),

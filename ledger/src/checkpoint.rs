@@ -1,5 +1,6 @@
 //! Checkpoints: the signed size and root of the tree. The formats are C2SP's signed-note and
-//! tlog-checkpoint, which other programs and witnesses can read.
+//! tlog-checkpoint. Other programs can read them, as can witnesses (servers that cosign
+//! checkpoints).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,9 +9,10 @@ use toolward_signing::key::{PublicKey, SigningKey};
 
 use crate::record::{Hash, Hex};
 
-/// The start of an origin, before 32 digits of the key's id.
+/// The start of an origin, the name of a ledger in its checkpoints. 32 digits of the key's id
+/// follow.
 const ORIGIN: &str = "toolward.ledger/";
-/// Ed25519, in signatures and verifier keys of signed-note.
+/// The number of the algorithm Ed25519 in signed-note.
 const ED25519: u8 = 1;
 /// The start of a line with a signature.
 const SIGNATURE: &str = "\u{2014} ";

@@ -56,8 +56,8 @@ impl LedgerDirectory {
         self.0.join("ledger.vkey")
     }
 
-    /// The key that signs. It is created only for a ledger without rows: for any other ledger, a
-    /// new key would hide that the old one is gone.
+    /// The key that signs checkpoints. A missing key is created only for a ledger without rows
+    /// (`is_new`): for any other ledger, a new key would hide that the old key is gone.
     pub(crate) fn signing_key(&self, is_new: bool) -> Result<SigningKey, Error> {
         let path = self.key();
         match toolward_support::files::open(&path, Protection::Private, Links::Refuse) {
@@ -114,10 +114,11 @@ impl LedgerDirectory {
     }
 }
 
-/// Rows that are pruned together: one entry bundle of tlog-tiles.
+/// The number of rows that are pruned together. It is the size of an entry bundle of C2SP
+/// tlog-tiles.
 pub(crate) const GROUP: u64 = 256;
 
-/// How long one process waits for others.
+/// How long a process waits for other processes that use the same file.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The size from which a write-ahead log is emptied when its file is opened.
 const MAX_LOG_BYTES: u64 = 4 * 1024 * 1024;
@@ -143,7 +144,7 @@ CREATE TABLE given (principal BLOB NOT NULL, tool TEXT NOT NULL, id BLOB NOT NUL
     owner: "a ledger's records",
 };
 
-/// The file of texts of callers and tools. It may be lost as a whole.
+/// The file of texts of callers and tools. A ledger stays valid without it.
 pub(crate) const PAYLOADS: FileSchema = FileSchema {
     // `TLLP`.
     application_id: 0x544c_4c50,
@@ -183,7 +184,8 @@ pub(crate) fn open_to_write(path: &Path, schema: &FileSchema) -> Result<Connecti
 }
 
 /// Opens an existing file for reading, even if its folder can't be written or the disk is full.
-/// Returns whether a log exists that could not be read; it may contain the newest rows.
+/// Also returns whether a write-ahead log exists that could not be read; it may contain the newest
+/// rows.
 pub(crate) fn open_to_read(path: &Path, schema: &FileSchema) -> Result<(Connection, bool), Error> {
     let path = existing(path)?;
     let opened = toolward_support::sqlite::open(&path, OpenMode::Read).and_then(|mut sql| {
@@ -192,7 +194,8 @@ pub(crate) fn open_to_read(path: &Path, schema: &FileSchema) -> Result<(Connecti
         Ok(sql)
     });
     match opened {
-        // A full disk has no room for the index of the log.
+        // SQLite may have to create the index of the log (`-shm`), which fails on a full or
+        // read-only disk.
         Err(
             toolward_support::sqlite::Error::Full
             | toolward_support::sqlite::Error::Io(_)

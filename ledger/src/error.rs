@@ -40,7 +40,7 @@ codes! {
             => "put the key back that the ledger was begun with, or move the directory away";
         Busy = "ledger-busy", "the ledger was busy for too long"
             => "find out which process holds the ledger, and try again";
-        /// Or the ledger is as large as it may be.
+        /// The disk is full, or the ledger is as large as it may be.
         Full = "ledger-full", "no room for the ledger" => "make room on the disk, or prune the ledger";
         ReadOnly = "ledger-read-only", "the ledger can't be written to: its disk or directory is read-only"
             => "make the ledger's directory writable for its user again";
@@ -49,7 +49,7 @@ codes! {
         Given { same_input: bool } = "id-given-before", "the caller's id of the call was used before",
             ("the id was used before, with {}", if *same_input { "the same input" } else { "another input" });
         Closed = "ledger-closed", "the ledger is closed";
-        /// With what the recorder said, and the code.
+        /// `problem` is the recorder's message, with its code.
         Recorder(problem: Arc<str>) = "recorder-failed",
             "the process that records calls has ended, or can't use the ledger; `serve` ends then",
             ("the recorder: {problem}")

@@ -12,11 +12,12 @@ use crate::error::Error;
 use crate::record::{Invocation, Record};
 use crate::recorder::{Given, now};
 
-/// How long an id is known. A host accepts ids that are at most a day old and at most 5 minutes
-/// ahead, so an id is refused for its age before it is forgotten.
+/// How long an id is known. An id contains the time of its creation (UUIDv7), and a host accepts
+/// only ids that are at most a day old and at most 5 minutes ahead. So an id is refused for its age
+/// before it is forgotten.
 const KNOWN: Duration = Duration::from_hours(25);
 /// The text that the ledger's key signs to derive a [`GivenSecret`]. It can't be confused with a
-/// note, since notes start with an origin.
+/// checkpoint, which the key also signs, since a checkpoint starts with an origin.
 const DERIVATION: &[u8] = b"toolward ledger v1: the secret of given ids";
 
 /// Hashes principals and inputs, so that the file does not reveal them without the ledger's key.
@@ -29,7 +30,7 @@ impl GivenSecret {
     }
 
     fn hash(&self, kind: u8, bytes: &[u8]) -> [u8; 32] {
-        // The inner hash has a fixed length, so that the outer one can't be extended.
+        // The input of the outer hash has a fixed length, which rules out length extension.
         let inner: [u8; 32] = Sha256::digest(bytes).into();
         let mut hasher = Sha256::new();
         hasher.update(self.0);

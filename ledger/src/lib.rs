@@ -1,7 +1,7 @@
 //! The record of calls: rows about calls, under a Merkle tree (RFC 6962) that is signed regularly
-//! (C2SP checkpoints). Anyone with a signed checkpoint can detect whether a row below it was
+//! (C2SP checkpoints). Anyone with a signed checkpoint can detect whether a row that it covers was
 //! changed, deleted or moved. Texts of callers and tools are in a second file, from which they can
-//! be erased. The book's page about the format describes what the ledger proves against which
+//! be erased. The book's page about the format describes what the ledger proves against each
 //! attacker.
 //!
 //! A host records through [`Recorder`]; [`Writer`] writes the files, from a separate thread.

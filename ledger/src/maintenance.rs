@@ -1,5 +1,5 @@
-//! An operator's operations on a ledger: checkpoints on demand, pruning, erasing. Pruning and
-//! erasing leave a row.
+//! An operator's operations on a ledger: making a checkpoint, pruning (deleting old records) and
+//! erasing (deleting payloads). A row records each pruning and each erasing.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::payload::{Erase, Keep, PayloadKind, PayloadLimits, Payloads, random};
 use crate::record::{Erased, Event, Hash, Hex, Number, Pruned, Record, Session};
 use crate::recorder::content;
 
-/// Groups that are pruned in one transaction.
+/// The number of groups of rows that are pruned in one transaction.
 const GROUPS_AT_ONCE: u64 = 8;
 /// The longest pause after a deletion, in which other processes can write. Up to this limit, a
 /// pause is as long as the deletion took.
@@ -72,7 +72,8 @@ impl Maintenance {
         })
     }
 
-    /// Signs the current tree, and returns the note. Returns the newest note if no rows are new.
+    /// Signs the current tree, and returns the signed checkpoint. Returns the newest checkpoint if
+    /// no rows are new.
     ///
     /// # Errors
     /// Errors of the file.
@@ -89,14 +90,14 @@ impl Maintenance {
         Ok(note)
     }
 
-    /// Deletes the records of the rows before `before` with their payloads, in whole groups of 256
-    /// below the newest checkpoint. Their leaves stay, so that checkpoints and proofs hold. Returns
-    /// the row before which all records are now pruned.
+    /// Deletes the records and the payloads of the rows before `before`, but only of whole groups
+    /// of 256 rows below the newest checkpoint. The rows' leaves stay, so that checkpoints and
+    /// proofs still hold. Returns the row before which all records are now pruned.
     ///
-    /// First, a checkpoint signs the row about the pruning. So a row that is empty without such a
-    /// checkpoint was not emptied by this function. Then a few groups are deleted at a time, so
-    /// that writers wait only for milliseconds. If pruning is interrupted, the next pruning
-    /// finishes it.
+    /// First, a row about the pruning is written, together with a checkpoint that covers it. So if
+    /// a record is missing and no covered row states its pruning, this function did not delete the
+    /// record. Then the groups are deleted, a few at a time, so that writers wait only for
+    /// milliseconds. If pruning is interrupted, the next pruning finishes it.
     ///
     /// # Errors
     /// Errors of the files.
@@ -144,7 +145,8 @@ impl Maintenance {
     /// payloads.
     ///
     /// # Errors
-    /// [`Error::Busy`] also if deleted data is still in the log because others read it: try again.
+    /// [`Error::Busy`] also if the write-ahead log still contains deleted data, because other
+    /// processes read the log: try again.
     pub fn erase(&mut self, what: &Erase) -> Result<u64, Error> {
         let (payloads, person) = self.payloads.erase(what)?;
         let (before, invocation) = match what {
@@ -161,8 +163,8 @@ impl Maintenance {
         let mut rows = Appending::begin(&mut self.records)?;
         rows.add(self.session, Event::Erased(erased))?;
         rows.commit()?;
-        // This comes after the row. Otherwise `Busy` would leave no row, and the row of a retry
-        // would state that nothing was erased.
+        // The log is emptied only after the row is written. Otherwise `Busy` would leave no row,
+        // and the row of a retry would state that nothing was erased.
         self.payloads.truncate_log()?;
         Ok(payloads)
     }

@@ -31,7 +31,8 @@ pub enum PayloadKind {
     Context,
     /// Its output.
     Output,
-    /// Messages, causes, unknown names, subjects of violations.
+    /// Texts about its end: messages, causes, unknown names, and the subjects of violations
+    /// (attempts without a grant).
     Detail,
 }
 
@@ -104,8 +105,8 @@ pub struct PayloadLimits {
     pub age: Duration,
     /// The most bytes of one payload. Larger ones are neither kept nor hashed.
     pub each: usize,
-    /// The most bytes of all payloads together. Beyond it, the oldest payloads of the principals
-    /// that hold most are deleted.
+    /// The most bytes of all payloads together. Beyond this, the oldest payloads of the principals
+    /// with the most bytes are deleted.
     pub total: u64,
 }
 

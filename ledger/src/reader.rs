@@ -72,7 +72,7 @@ pub struct Reader {
     log_unread: bool,
 }
 
-/// The file of payloads, unless it is damaged. A ledger is valid without it.
+/// The file of payloads; `None` if it is damaged. A ledger is valid without payloads.
 fn readable(opened: Result<(Connection, bool), Error>) -> Result<Option<Connection>, Error> {
     match opened {
         Err(Error::Corrupt(error)) => {
@@ -111,8 +111,8 @@ impl Reader {
         &self.verifier
     }
 
-    /// Whether the newest rows may be missing: a log could not be read, because the disk is full or
-    /// the folder can't be written.
+    /// Whether the newest rows may be missing: the write-ahead log could not be read, because the
+    /// disk is full or the folder can't be written.
     pub fn log_unread(&self) -> bool {
         self.log_unread
     }
@@ -221,7 +221,8 @@ impl Reader {
         }
     }
 
-    /// The checkpoints, oldest first: size, note, edge.
+    /// The checkpoints, oldest first: the size, the signed text (note), and the bytes of the tree's
+    /// edge.
     fn checkpoints(&self) -> Result<Vec<(u64, String, Vec<u8>)>, Error> {
         let mut found = self
             .records

@@ -1,8 +1,8 @@
 //! Records: one line of JSON each, in the canonical form of RFC 8785. This module does no I/O.
 //!
 //! Keys and values are ASCII, numbers are integers, and a line has at most 4 KiB: if lists make it
-//! longer, their ends are left out and counted (`cut`). [`Record::parse`] accepts only a line that
-//! is exactly the one that this module would write.
+//! longer, their ends are left out and counted (`cut`). [`Record::parse`] accepts a line only in
+//! exactly the spelling that this module writes.
 
 mod kinds;
 mod names;
@@ -25,16 +25,17 @@ pub use names::{
 
 /// The most bytes of a record.
 pub const MAX_RECORD_BYTES: usize = 4096;
-/// The initial capacity of a line, which suffices for most lines. For 1 KiB or more, glibc's
-/// `malloc` consolidates its free chunks first.
+/// The initial capacity of a line, which suffices for most lines. It is below 1 KiB, since from 1
+/// KiB on glibc's `malloc` first consolidates its free chunks, which takes time.
 const LINE_CAPACITY_BYTES: usize = 1000;
 /// The version of the records.
 const FORMAT: u8 = 1;
 
-/// Why a line is not a record, or a value may not be in one. It does not contain the rejected text.
+/// Why a line is not a record, or a value may not be in one. The error does not contain the
+/// rejected text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// A name of another form.
+    /// A name that does not have the form of its kind.
     #[error("not a name of the kind {0}")]
     Name(&'static str),
     /// More than [`MAX_RECORD_BYTES`].
@@ -46,9 +47,9 @@ pub enum RecordError {
     /// The line does not have the fields of its kind, or is not in canonical form.
     #[error("not a record of the kind `{kind}` (column {column})")]
     Grammar {
-        /// The kind that it names.
+        /// The kind that the line names.
         kind: &'static str,
-        /// The column of the difference, from 1; 0 if only the form is not canonical.
+        /// The column of the error, from 1; 0 if only the form is not canonical.
         column: usize,
     },
 }
@@ -190,7 +191,8 @@ impl Record {
         Ok(record)
     }
 
-    /// Reads a line of a row in any spelling, since the row's leaf covers its bytes.
+    /// Reads a line in any spelling. This suffices for a row of a ledger, since the row's leaf
+    /// covers the line's exact bytes.
     pub(crate) fn of_row(bytes: &[u8]) -> Result<Self, RecordError> {
         if bytes.len() > MAX_RECORD_BYTES {
             return Err(RecordError::Long);
@@ -274,7 +276,7 @@ impl Event {
         }
     }
 
-    /// [`Record::encode`]
+    /// See [`Record::encode`].
     pub(crate) fn encode(&self, at: Number, session: Session) -> Vec<u8> {
         let mut bytes = self.line(at, session);
         if bytes.len() > MAX_RECORD_BYTES {
@@ -318,7 +320,7 @@ impl Event {
     }
 }
 
-/// A list of a record, which loses its second half if the record is too long and no list is longer.
+/// A list of a record. While the record is too long, its longest list loses its second half.
 /// `halve` returns the number of removed entries.
 trait Shorten {
     fn entries(&self) -> usize;

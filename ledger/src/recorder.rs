@@ -1,6 +1,6 @@
 //! The interface for recording: the entries that a process asks the ledger to record; the recorder,
-//! which is a [`Writer`](crate::Writer) in this process or a connection to one elsewhere; and the
-//! recorder's answers, which may come later.
+//! which is a [`Writer`](crate::Writer) in this process or a connection to a writer in another
+//! process; and the recorder's answers, which may come later.
 
 use std::fmt;
 use std::future::Future;
@@ -29,8 +29,8 @@ pub enum Durability {
 
 /// Records calls.
 pub trait Recorder: Send + Sync {
-    /// Records an entry. The entry is in the queue when this returns, unless the queue is full.
-    /// Then it enters the queue only once the answer is awaited.
+    /// Records an entry. The entry is in the queue when this returns, unless the queue is full. In
+    /// this case, it enters the queue only if the answer is awaited.
     fn append(&self, entry: Entry, durability: Durability) -> Pending;
 
     /// Answers once all entries that were appended before are on the disk.
@@ -68,8 +68,8 @@ impl Pending {
         Self(Inner::Later(Box::pin(future)))
     }
 
-    /// The same answer, but with `why` in place of [`Error::Closed`], if the reason is known when
-    /// the answer comes.
+    /// The same answer, but with the error of `why` in place of [`Error::Closed`]. `why` is called
+    /// when the answer comes, and returns `None` if the reason is unknown.
     pub(crate) fn closed_because(
         self,
         why: impl FnOnce() -> Option<Error> + Send + 'static,
@@ -156,13 +156,13 @@ pub(crate) fn channel() -> (AnswerSender, Pending) {
     (AnswerSender(reply), Pending::later(answer))
 }
 
-/// A placeholder for the session of a record, which the writer fills in.
+/// A placeholder for the session of a record. The writer fills in the session.
 pub(crate) const NO_SESSION: Session = Hex([0; 16]);
 
 /// An event to record, and its payloads. The record has only their sizes and commitments.
 ///
-/// The writer fills in the person, as a random id, and the commitments. It overwrites the event's
-/// own values of these fields.
+/// The writer sets the event's person (a random id) and its commitments, even if the event already
+/// has some.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub(crate) at: Number,
@@ -238,8 +238,9 @@ impl Entry {
         self
     }
 
-    /// Sets the id that the caller gave the call. A start is refused if the id was given before. An
-    /// end frees the id, so set it there only if the call did not run.
+    /// Sets the id that the caller gave the call. If the entry is a start, it is refused if the id
+    /// was given before. If the entry is an end, it frees the id, so set the id on an end only if
+    /// the call did not run.
     #[must_use]
     pub fn given(mut self, given: Given) -> Self {
         self.given = Some(given);

@@ -1,7 +1,7 @@
 //! A recorder in a separate process. Only the recorder has the ledger's files and key. The process
-//! whose calls it records, called the recording process, has only a socket. It runs guests, and a
-//! guest may take it over, so it is not trusted: it can add rows, even false ones, but can neither
-//! read nor change any.
+//! whose calls are recorded, called the recording process, has only a socket. It runs guests, and a
+//! guest may take it over, so the recorder does not trust it: the recording process can add rows,
+//! even false rows, but can neither read nor change rows.
 //!
 //! * [`Remote`] is the half in the recording process: a [`Recorder`](crate::Recorder).
 //! * [`RecorderConnection`] is the half in the recorder: it reads frames, checks each, and passes
@@ -47,13 +47,13 @@ pub struct Start {
     pub opened: Opened,
 }
 
-/// A [`Start`] as it is in a frame.
+/// The form of a [`Start`] in a frame.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Frame {
     protocol: u32,
     options: LedgerOptions,
-    /// The paths of the options. They may be invalid UTF-8.
+    /// The paths of the options, separate because they may be invalid UTF-8.
     directory: OsString,
     checkpoints: Option<OsString>,
     /// The line of the session's first row.

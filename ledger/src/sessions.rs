@@ -1,6 +1,6 @@
-//! Sessions: each writer holds a lock on its own file as long as it lives. The system releases the
-//! lock of a process that died. The next process that finds the file of such a session ends its
-//! unfinished calls.
+//! Sessions: each writer has a session, and holds a lock on the session's file as long as the
+//! writer lives. If the writer's process dies, the system releases the lock. The next process that
+//! opens the ledger finds the unlocked file, and ends the unfinished calls of the dead session.
 
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
@@ -23,8 +23,8 @@ pub(crate) struct Own {
     _lock: File,
 }
 
-/// The session of a process that is gone. While this process holds the lock, no other process ends
-/// the session. There is no lock if the session's file is missing.
+/// The session of a process that is gone. While this process holds the lock on the session's file,
+/// no other process ends the session. The lock is `None` if the file is missing.
 pub(crate) struct Dead {
     id: Session,
     path: PathBuf,
@@ -79,7 +79,7 @@ pub(crate) fn dead(folder: &Path, own: &Own, known: Vec<Session>) -> Result<Vec<
         .collect()
 }
 
-/// `None` if the session lives.
+/// Locks the file of a dead session; `None` if the session lives.
 fn lock(folder: &Path, id: Session) -> Result<Option<Dead>, Error> {
     let path = folder.join(id.to_string());
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -93,7 +93,7 @@ fn lock(folder: &Path, id: Session) -> Result<Option<Dead>, Error> {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(fail(error)),
         },
-        // A living session has a file.
+        // A living session has a file, so this session is dead.
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(fail(error)),
     };
@@ -105,8 +105,8 @@ fn lock(folder: &Path, id: Session) -> Result<Option<Dead>, Error> {
 }
 
 impl Dead {
-    /// Ends its unfinished calls. If two processes do this at once, only one finds them: the second
-    /// sees the rows of the first.
+    /// Ends the session's unfinished calls. If two processes do this at once, only the first finds
+    /// the calls: its transaction ends before the second process starts its own.
     pub(crate) fn abandon(&self, own: Session, rows: &mut Appending<'_>) -> Result<(), Error> {
         let unfinished: Vec<[u8; 16]> = {
             let mut found = rows
@@ -128,7 +128,8 @@ impl Dead {
         Ok(())
     }
 
-    /// Forgets the session, once the ends of its calls are on the disk.
+    /// Removes the session's file. Call this only once the ends of the session's calls are on the
+    /// disk.
     pub(crate) fn forget(self) {
         let _ = std::fs::remove_file(&self.path);
     }
@@ -143,7 +144,7 @@ pub(crate) fn note(rows: &Appending<'_>, session: Session, event: &Event) -> Res
                 .execute((body.invocation.0.as_bytes(), session.0))?;
             Ok(())
         }
-        // An end that contains its call had no start.
+        // An end with the facts of the call is the end of a call without a recorded start.
         Event::Ended(body) if body.call.is_none() => finished(rows, session, body.invocation),
         Event::Abandoned(body) => finished(rows, session, body.invocation),
         _ => Ok(()),

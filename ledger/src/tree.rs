@@ -1,8 +1,9 @@
 //! The Merkle tree of RFC 6962, section 2.1, over the leaves of the rows. This module does no I/O.
 //!
 //! While rows are appended, only the tree's right [`Edge`] is kept: the roots of the complete
-//! subtrees that make up the tree. A proof is a list of roots of ranges of leaves
-//! ([`inclusion_ranges`], [`consistency_ranges`]), so that each leaf is read once.
+//! subtrees that make up the tree. A proof is a list of roots of ranges of leaves.
+//! [`inclusion_ranges`] and [`consistency_ranges`] return these ranges, so that a caller can
+//! compute all roots while it reads each leaf once.
 
 use std::ops::Range;
 
@@ -28,7 +29,7 @@ pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
     Hex(Sha256::digest(bytes).into())
 }
 
-/// The roots of the complete subtrees of a tree, largest first: one for each bit of its size.
+/// The roots of the complete subtrees of a tree, largest first: one for each 1 bit of its size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edge {
     size: u64,
@@ -65,7 +66,8 @@ impl Edge {
     /// Appends a leaf.
     pub fn push(&mut self, leaf: Hash) {
         let mut node = leaf;
-        // Each carried bit completes a subtree.
+        // Increasing the size by 1 carries over its trailing 1 bits. For each carry, two subtrees
+        // become one.
         for _ in 0..self.size.trailing_ones() {
             if let Some(left) = self.roots.pop() {
                 node = node_hash(&left, &node);
@@ -123,7 +125,8 @@ pub fn consistency_ranges(old: u64, size: u64) -> Vec<Range<u64>> {
         return ranges;
     }
     let (mut low, mut high) = (0, size);
-    // Whether the rest is the old tree itself, as a complete subtree whose root the verifier knows.
+    // Whether the range still starts at leaf 0. At the end, the range is then the old tree itself,
+    // whose root the verifier knows.
     let mut known = true;
     while old != high {
         let middle = low + split(high - low);

@@ -1,4 +1,5 @@
-//! The shared state of all runs of a broker: the `[[exec]]` tables with their files open.
+//! The shared state of all runs of a broker, the process that starts the programs: the `[[exec]]`
+//! tables with their files open.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -24,13 +25,14 @@ pub(crate) struct Broker {
     pub(crate) lines: Vec<OpenLine>,
     /// Whether children of a thread can get a separate process namespace.
     pub(crate) isolates: bool,
-    /// Whether the kernel counts tasks separately for this broker.
+    /// Whether the kernel counts tasks (processes and threads) separately for this broker.
     pub(crate) counted: bool,
 }
 
 impl Broker {
     pub(crate) fn new(start: Start) -> io::Result<Self> {
-        // Opened before entering the namespace, in which files of others belong to `nobody`.
+        // Opened before entering the namespace, in which other users' files appear to belong to
+        // `nobody`.
         let lines = start.lines.into_iter().map(OpenLine::open).collect();
         let counted = own_users()?;
         let tried =
@@ -46,9 +48,9 @@ impl Broker {
     }
 }
 
-/// Moves this process into a user namespace in which it may create other namespaces, if this is
-/// allowed. The process must have only one thread. The user keeps its id. It is an error if no id
-/// can be mapped, since the process could then not check the owner of a file.
+/// Moves this process into a user namespace in which it may create other namespaces. Returns
+/// whether this is allowed. The process must have only one thread. The user keeps its id. It is an
+/// error if no id can be mapped, since the process could then not check the owner of a file.
 fn own_users() -> io::Result<bool> {
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();

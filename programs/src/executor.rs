@@ -28,12 +28,12 @@ pub(crate) struct ProgramExecutor {
 }
 
 impl ProgramExecutor {
-    /// The operator's table of a grant, and its number at the broker.
+    /// The operator's table of a grant, and the table's number at the broker.
     fn line<'g>(&self, grant: &'g Grant) -> Result<(usize, &'g ExecRule), CallError> {
         let rule = grant
             .program()
             .ok_or_else(|| CallError::internal("this driver has no program"))?;
-        // A broker accepts no tables after its start.
+        // A broker accepts no tables after its start, so a newer table has no number.
         let line = self.broker.number(rule).ok_or_else(|| {
             let problem = ExecProblem::LineNew;
             not_run(&problem.to_string(), problem.code())
@@ -57,8 +57,8 @@ impl ProgramExecutor {
         captured: &mut Captured,
     ) -> Result<DriverOutput, CallError> {
         let (line, rule) = self.line(context.grant())?;
-        // The broker reads the values from the operator's sources. The host reads them, too, to
-        // redact them from everything that it shows.
+        // The broker reads the secrets' values from the operator's sources. The host reads the
+        // values, too, to redact them from everything that it shows.
         for slug in rule.env.keys() {
             let value = context.imports().reveal(slug.clone()).await;
             value.map_err(|_| CallError::no_credential(slug).of_attachment(true))?;
@@ -82,8 +82,8 @@ impl ProgramExecutor {
             stderr,
         } = ran;
         context.cover(stdout.len().saturating_add(stderr.len()) as u64)?;
-        // Redacted before the text is cut again, since no later search would find the rest of a
-        // value.
+        // Redacted before the text is cut again: if the cut splits a secret's value, no later
+        // search finds the rest of the value.
         let stderr = context.imports().redact_end(stderr, is_cut);
         captured.stderr = end_of(&stderr, context.stdio_bytes());
         let failed = Failed {

@@ -1,5 +1,5 @@
-//! The file of a program. It is opened once, without following links. Its owner and type are
-//! checked through this descriptor, and the file is hashed and started through it, too.
+//! The file of a program. It is opened once, without following links. All later steps use the open
+//! descriptor: checking the type, the owner and the mode, hashing, and starting the program.
 
 use std::fs::File;
 use std::io;
@@ -32,7 +32,7 @@ codes! {
             "another user owns the file of a program or may write to it, or it changes whose rights it runs with",
             ("{} {problem}", path.display())
             => "let it belong to you or root, take writing from everybody else, and drop set-user-id bits";
-        /// `found` in hex.
+        /// `found` is the file's digest in hex.
         Digest { path: PathBuf, found: String } = "exec-digest" ["4"], "a program has another digest than its `[[exec]]`",
             ("{} has the digest {found}, and not that of the line", path.display())
             => "look at what changed; then write the new digest into `[[exec]]`, and start again";
@@ -87,7 +87,7 @@ pub(crate) struct Program {
 /// The interpreter of a `#!` file.
 pub(crate) struct Script {
     pub(crate) file: OpenFile,
-    /// The only argument that the first line may have.
+    /// The argument in the first line, which may have at most one.
     pub(crate) argument: Option<String>,
 }
 
@@ -162,8 +162,8 @@ impl OpenFile {
         if !metadata.is_file() {
             return Err(fail(io::Error::other("it is not a regular file")));
         }
-        // The owner is checked only here: in the user namespace, which the broker enters next,
-        // files of others belong to `nobody`. Later, only root can change the owner.
+        // The owner is checked only here. In the user namespace, which the broker enters next,
+        // other users' files appear to belong to `nobody`. Later, only root can change the owner.
         match Protection::OwnOrRoot.check(&metadata) {
             Err(problem @ Problem::Owner { .. }) => Err(ExecProblem::Unsafe {
                 path: named.path.clone(),

@@ -10,7 +10,7 @@ use crate::file::ExecProblem;
 use crate::line::Line;
 use toolward_support::helper::frames::{receive, send};
 
-/// The version of the protocol; both sides usually have the same build.
+/// The version of the protocol. Both sides usually come from the same build.
 pub(crate) const PROTOCOL: u32 = 3;
 
 /// The most bytes of a [`Start`], which has all `[[exec]]` tables of a policy.
@@ -19,16 +19,17 @@ const START_BYTES: usize = 64 << 20;
 /// The most bytes of a message that is not a [`Start`], without its input or output.
 const SMALL: usize = 64 << 10;
 
-/// The most bytes that are kept of a program's standard error. The last bytes are kept.
+/// The most bytes of a program's standard error that are kept. They are its last bytes.
 pub(crate) const STDERR_BYTES: usize = 64 << 10;
 
-/// The first frame of the host, sent before the host handles untrusted data. No other frame
-/// contains names.
+/// The first frame of the host, sent before the host handles untrusted data. No later frame of the
+/// host contains names of files, programs or variables.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Start {
     pub(crate) protocol: u32,
-    /// The program of the runner, which becomes the program of a table, and its arguments.
+    /// The program that the broker starts as a runner, and its arguments. The runner becomes the
+    /// program of a table.
     pub(crate) program: OsString,
     pub(crate) arguments: Vec<OsString>,
     /// The largest input, in bytes.
@@ -41,7 +42,7 @@ pub(crate) struct Start {
 #[serde(deny_unknown_fields)]
 pub(crate) enum Request {
     Start(Box<Start>),
-    /// Runs the program of a table on the bytes of the message.
+    /// Asks for a run of a table's program. The bytes of the message are the input.
     Run {
         id: u64,
         line: usize,
@@ -64,9 +65,9 @@ pub(crate) enum Ending {
     Exited(i32),
     /// This signal ended the program.
     Killed(i32),
-    /// It took longer than its table allows.
+    /// The program took longer than its table allows.
     Late,
-    /// It wrote more than its table allows.
+    /// The program wrote more than its table allows.
     TooMuch,
     Cancelled,
     /// The broker already runs as many programs as it can.
@@ -118,8 +119,8 @@ impl From<Ending> for Run {
 }
 
 impl Request {
-    /// Reads the next request, which is a [`Start`] if it `is_first`; `None` at the end. An input
-    /// has at most `input_bytes`.
+    /// Reads the next request; `None` if the host has disconnected. The first request is a
+    /// [`Start`]. An input has at most `input_bytes`.
     pub(crate) fn read(
         from: &mut impl Read,
         is_first: bool,
@@ -136,7 +137,8 @@ impl Request {
 }
 
 impl Answer {
-    /// Reads the next answer; `None` at the end. An output has at most `output_bytes`.
+    /// Reads the next answer; `None` if the broker has disconnected. An output has at most
+    /// `output_bytes`.
     pub(crate) fn read(
         from: &mut impl Read,
         output_bytes: usize,

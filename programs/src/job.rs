@@ -1,5 +1,5 @@
-//! One run: starts a runner, sends it the plan, watches it, and always ends and reaps it with all
-//! processes that it started.
+//! One run. Starts a runner, sends the plan to it, and watches it. Always ends and reaps the
+//! runner, and all processes that the runner has started.
 
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
@@ -23,11 +23,11 @@ use toolward_confine::program_profile;
 /// How often a run is checked for cancellation.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long one read or write may take until a runner has become its program. First the system must
-/// load and link the runner's own program.
+/// How long each read or write may take until a runner has become its program. The first read waits
+/// until the system has loaded and linked the runner.
 const STARTING: Duration = Duration::from_secs(20);
 
-/// The most bytes of a runner's message.
+/// The most bytes of a runner's error message.
 const MESSAGE_BYTES: u64 = 1024;
 
 /// Runs the program of a table. Without an input, only lets the kernel load it. Must run on a
@@ -100,7 +100,7 @@ fn started(broker: &Broker, line: &OpenLine, input: Option<&[u8]>) -> Result<Run
 fn sealed(input: &[u8]) -> io::Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let memory = rustix::fs::memfd_create("input.json", flags | MemfdFlags::NOEXEC_SEAL)
-        // Linux 6.3
+        // Before Linux 6.3
         .or_else(|_| rustix::fs::memfd_create("input.json", flags))?;
     let mut file = File::from(memory);
     file.write_all(input)?;
@@ -109,8 +109,8 @@ fn sealed(input: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// A runner, which later becomes the program. Dropping this ends and reaps the process. If it is
-/// the first process of its namespace, the kernel ends all others first.
+/// A runner, which later becomes the program. Dropping this ends and reaps the process. If the
+/// process is the first of its namespace, the kernel also ends all others of the namespace.
 struct Running {
     child: Child,
     socket: UnixStream,
@@ -227,7 +227,7 @@ impl Running {
         }
     }
 
-    /// Waits until the program writes or ends. Returns whether it ended.
+    /// Waits until the program writes or ends, at most for `most`. Returns whether it ended.
     fn wait_for_something(&self, most: Duration) -> io::Result<bool> {
         let timeout = Timespec {
             tv_sec: most.as_secs().cast_signed(),

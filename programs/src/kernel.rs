@@ -1,4 +1,4 @@
-//! System calls that drop rights or create namespaces, and that the libraries of this crate lack.
+//! System calls that drop rights or create namespaces. No library that this crate uses has them.
 
 #![expect(
     unsafe_code,
@@ -29,7 +29,8 @@ pub(crate) fn leave(namespace: Namespace) -> io::Result<()> {
     result(libc::c_long::from(done))
 }
 
-/// Drops all capabilities of this thread, permanently once it can't gain rights.
+/// Drops all capabilities of this thread. This is permanent once `no_new_privs` is set for the
+/// thread.
 pub(crate) fn drop_capabilities() -> io::Result<()> {
     const VERSION_3: u32 = 0x2008_0522;
     #[repr(C)]
@@ -43,8 +44,7 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
     };
     // The effective, permitted and inheritable sets, each of two times 32 bits.
     let none = [0_u32; 6];
-    // SAFETY: both values are valid until the call returns, and have the layout of the header's
-    // version.
+    // SAFETY: both values are valid until the call returns, and have the layout of `VERSION_3`.
     let done = unsafe { libc::syscall(libc::SYS_capset, &raw const header, &raw const none) };
     result(done)
 }

@@ -1,8 +1,8 @@
-//! Programs that run outside the sandbox, each because an operator's `[[exec]]` names it. A
-//! confined process can't start programs, so this process starts a *broker* before it confines
-//! itself. The broker keeps the `[[exec]]` tables of that time: programs, directories, secrets'
-//! sources, limits. Over its socket it accepts only the number of a table and an input. For each
-//! run it starts a *runner*, which drops its rights and becomes the program.
+//! Programs that run outside the sandbox, each because an operator's `[[exec]]` table names it. A
+//! confined process can't start programs, so the host starts a *broker* before it confines itself.
+//! The broker keeps the `[[exec]]` tables of that time: programs, directories, secrets' sources,
+//! limits. Over its socket it then accepts only the number of a table and an input. For each run
+//! the broker starts a *runner*, which drops its rights and becomes the program.
 //!
 //! Broker and runner are programs of the embedder, usually the embedder's own program with another
 //! argument. The broker calls [`run_broker`] first in `main`, and the runner [`run_runner`]. A host
@@ -49,14 +49,14 @@ codes! {
     }
 }
 
-/// The programs of broker and runner.
+/// The program of broker and runner, with the arguments for each.
 #[derive(Debug, Clone)]
 pub struct ExecCommand {
     /// The full path of the program.
     pub program: PathBuf,
-    /// The arguments that make it call [`run_broker`].
+    /// The arguments with which the program calls [`run_broker`].
     pub broker: Vec<OsString>,
-    /// The arguments that make it call [`run_runner`].
+    /// The arguments with which the program calls [`run_runner`].
     pub runner: Vec<OsString>,
 }
 
@@ -94,7 +94,7 @@ pub struct ExecBroker {
 
 #[derive(Debug)]
 struct Inner {
-    /// The tables by their numbers, from the time when the broker was started.
+    /// The tables that the broker was started with. The number of a table is its index here.
     rules: Vec<ExecRule>,
     link: Link,
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toolward_policy::{ExecLimits, ExecRule, Policy, SecretSource, Workspace, WorkspaceAccess};
 
-/// A table, with its names resolved.
+/// A table, with its secrets' sources and its workspaces' directories from the policy.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Line {
@@ -20,7 +20,8 @@ pub(crate) struct Line {
     pub(crate) limits: ExecLimits,
 }
 
-/// A file and its digest. A digest that the operator must still choose matches nothing.
+/// A file and its digest. The digest is `None` if the operator must still choose it, and then
+/// matches no file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Named {
@@ -83,7 +84,8 @@ impl Line {
                 .collect(),
             network: rule.network,
             processes: rule.processes,
-            // A workspace that no table maps blocks the tool, so that no call uses this table.
+            // A workspace without a directory in the policy blocks the tool, so no call uses this
+            // table.
             workspaces: workspaces
                 .filter_map(|(path, access)| Some((directory(path)?, *access)))
                 .collect(),

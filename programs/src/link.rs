@@ -9,12 +9,12 @@ use tokio::sync::oneshot;
 use crate::frame::{Answer, Ending, Request, Run};
 use toolward_support::helper::{self, Outgoing, lock};
 
-/// The most runs that the broker has not answered, including cancelled runs. Beyond this, the
-/// broker counts as hanging or busy.
+/// The most runs that the broker has not answered, including cancelled runs. Further runs are not
+/// sent, since the broker hangs or is busy.
 const MAX_OPEN: usize = 256;
 /// The most of these runs that the broker has not taken, whose inputs wait in memory.
 const MAX_UNTAKEN: usize = 32;
-/// How long the broker may take to accept a run. It accepts a run at once, unless it hangs.
+/// How long the broker may take to accept a run. A broker that does not hang accepts a run at once.
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
 const BROKER: &str = "the broker of programs";
@@ -43,7 +43,7 @@ struct Cancel<'a> {
 
 impl Drop for Cancel<'_> {
     fn drop(&mut self) {
-        // A run that was answered has no sender.
+        // A run that was answered has no sender, and needs no cancellation.
         if self.link.requests().senders.contains_key(&self.id) {
             let _ = self.outgoing.send(&Request::Cancel { id: self.id }, &[]);
         }

@@ -27,12 +27,12 @@ const PLAN: u8 = 1;
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Plan {
-    /// The name that the program gets.
+    /// The name that the program gets (`argv[0]`).
     pub(crate) name: String,
     pub(crate) is_script: bool,
-    /// The argument of its interpreter.
+    /// The argument of the script's interpreter.
     pub(crate) argument: Option<String>,
-    /// Its arguments after the path of the input.
+    /// The program's arguments, after the path of the input.
     pub(crate) args: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) network: bool,
@@ -53,7 +53,7 @@ pub(crate) struct Files<F> {
     pub(crate) input: F,
     pub(crate) command: F,
     pub(crate) interpreter: Option<F>,
-    /// The workspaces, as many as in the plan.
+    /// The workspaces, in the same order as in the plan.
     pub(crate) workspaces: Vec<F>,
 }
 

@@ -25,8 +25,8 @@ const OPEN_FILES: u64 = 128;
 /// counts them separately for each broker. The kernel does not count the tasks of root.
 const TASKS: u64 = 512;
 
-/// Memory that is allocated and freed before the memory limit is set, since the remaining steps
-/// need some.
+/// Memory that is allocated and freed before the memory limit is set, so that the remaining steps
+/// can allocate it again.
 const SLACK_BYTES: usize = 64 << 10;
 
 /// The address space of a trial. The kernel finds, checks and loads the program, and then has no
@@ -37,8 +37,8 @@ pub(crate) const TRIAL_MEMORY: u64 = 0;
 /// The signals that end a trial which has loaded its program. Kernels use one of the two.
 pub(crate) const TRIAL_SIGNALS: [i32; 2] = [Signal::SEGV.as_raw(), Signal::KILL.as_raw()];
 
-/// Becomes the program that a broker names. Meant for the process that a broker starts; ends with
-/// this broker.
+/// Becomes the program that a broker names. Meant for the process that a broker starts. The process
+/// ends when this broker ends.
 ///
 /// # Errors
 ///
@@ -56,7 +56,8 @@ pub fn run_runner() -> io::Result<()> {
     broker.write_all(error.to_string().as_bytes())
 }
 
-/// Does not return if it succeeds: then the socket is closed without a message.
+/// Becomes the program. Returns only an error: if it succeeds, the socket is closed without a
+/// message.
 fn execute(plan: &Plan, files: Files<OwnedFd>) -> io::Error {
     let tried = || -> io::Result<io::Error> {
         toolward_support::helper::close_on_exec()?;

@@ -1,6 +1,6 @@
-//! The broker's own process. A guest may take the host over after the start, so the host's messages
-//! are not trusted. They contain only the number of a table, and an input that must be JSON and not
-//! too large.
+//! The broker's own process. A guest that escapes could take over the host after the start, so the
+//! host's messages are not trusted. They contain only the number of a table, and an input that must
+//! be JSON and not too large.
 
 use std::collections::HashMap;
 use std::io;
@@ -58,7 +58,7 @@ pub fn run_broker() -> io::Result<()> {
 enum State {
     /// The host has not confirmed the run yet. It does not confirm a run that was taken too late.
     Taken { line: usize, input: Option<Vec<u8>> },
-    /// The run was started; the flag is whether it was cancelled.
+    /// The run was started. The flag is true once the run is cancelled.
     Running(Arc<AtomicBool>),
 }
 
@@ -119,7 +119,7 @@ impl Serving {
                     }
                     running.insert(id, State::Taken { line, input });
                     drop(running);
-                    // If the host is gone, reading its requests fails, too.
+                    // Errors are ignored: if the host is gone, reading its requests fails, too.
                     let _ = send(&mut *lock(&self.host), &Answer::Taken { id }, &[]);
                 }
             }

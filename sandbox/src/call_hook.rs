@@ -1,15 +1,16 @@
 //! Looks at the clock whenever a guest calls the host.
 //!
 //! Fuel counts the guest's instructions and not the host's work: a guest that mainly calls the host
-//! would spend minutes between two yields. So each host call checks the deadline, and makes the
+//! could spend minutes between two yields. So each host call checks the deadline, and makes the
 //! guest yield if it has not yielded for a while.
 //!
-//! The hook makes a guest yield by setting its fuel. This is safe only if the guest's code has
-//! stored its fuel count and loads it again: when an imported function returns, and when the fuel
-//! has run out. The hook also runs inside instructions such as `memory.grow`. Then the count is in
-//! a register, and the guest would get the new fuel in addition to its count. A guest that only
-//! enters the engine for a long time must yield nevertheless. It loses its fuel up to the next
-//! yield, so that it gains nothing.
+//! The hook makes a guest yield by setting its fuel. The guest's code mostly has its fuel count in
+//! a register. Setting the fuel is safe only if the code has stored the count and loads it again:
+//! when an imported function returns, and when the fuel has run out. The hook also runs when the
+//! guest enters the engine through an instruction such as `memory.grow`. Then the count is in the
+//! register, and fuel that the hook sets is added to it. A guest that only enters the engine for a
+//! long time must yield nevertheless. It loses its fuel up to the next yield, so that it gains
+//! nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,7 +52,7 @@ pub(crate) struct StoreHook {
     shortened: bool,
     /// Fuel that the guest has beyond its next yield.
     reserve: u64,
-    /// Whether the guest may pass less than [`HOST_CALL_BYTES`] in this call.
+    /// Whether the guest may pass less than [`HOST_CALL_BYTES`] to the host in this call.
     scarce: bool,
     /// The depth of nested calls into the guest.
     depth: u32,
@@ -142,7 +143,8 @@ impl StoreHook {
         }
         store.data_mut().settle_memory()?;
         let polls = self.polls.count();
-        // Only imported functions and a guest without fuel can wait in the host.
+        // A guest waits in the host only in an imported function, or when its fuel has run out. In
+        // both cases, its fuel may be set.
         let has_waited = polls != self.polls_before;
         let in_import = store.data().in_import;
         if !has_waited && !in_import {
@@ -150,7 +152,7 @@ impl StoreHook {
                 return Ok(());
             }
             if polls != self.seen {
-                // The guest may have waited long for its first turn.
+                // The time for which the guest waited for its turn does not count.
                 (self.seen, self.turn) = (polls, self.now);
             } else if self.now.duration_since(self.turn) >= MAX_ENGINE_TURN {
                 self.shortened = true;
@@ -159,7 +161,8 @@ impl StoreHook {
             }
             return Ok(());
         }
-        // A guest that ran out of fuel was given new fuel until the next yield.
+        // Outside an imported function, the fuel had run out, and the engine gave the guest new
+        // fuel until the next yield.
         let mut is_set = !in_import;
         let owed = std::mem::take(&mut store.data_mut().meter.owed);
         if owed > 0 {
@@ -168,7 +171,7 @@ impl StoreHook {
             is_set = true;
         }
         let now = match store.data().has_tools {
-            // A nested call may have taken long without a pause.
+            // A nested call may have taken long without yielding.
             true => Instant::now(),
             false => self.now,
         };

@@ -46,7 +46,7 @@ impl Capture {
     }
 
     fn append(&self, new: &[u8]) -> Result<(), Exceeded> {
-        // The buffer doubles as it grows.
+        // Counts the bytes twice, since the buffer doubles as it grows.
         self.held.keep((new.len() as u64).saturating_mul(2));
         let mut bytes = lock(&self.bytes);
         let room = usize::try_from(self.capacity)

@@ -1,5 +1,6 @@
-//! Turns the bytes of a component into something that can be instantiated: compiles them, in a
-//! separate process if the embedder uses a broker, or loads an earlier result from the cache.
+//! Turns the bytes of a component into code that can be instantiated. Either loads an earlier
+//! result from the cache, or compiles the bytes, in a separate process if the embedder uses a
+//! broker.
 
 mod artifact;
 pub mod broker;
@@ -47,12 +48,12 @@ use crate::engine::{EngineProfile, Ready, compiling_engine};
 /// }
 /// ```
 pub trait Compiler: fmt::Debug + Send + Sync {
-    /// Compiles a component to an artifact for engines of `profile`.
+    /// Compiles a component to an artifact (native code) for engines of `profile`.
     ///
     /// # Errors
     ///
-    /// When the bytes are not a component that this engine accepts, or compiling them
-    /// would cost too much.
+    /// When the bytes are not a component that this engine accepts, or compiling them would cost
+    /// too much.
     fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError>;
 }
 
@@ -123,9 +124,9 @@ impl CompileBackend {
         }
     }
 
-    /// Loads a component if the cache has a genuine artifact of at most `most_bytes`. Returns
-    /// `None` otherwise, and also if loading fails. After `None`, call [`Self::load`], which loads
-    /// or compiles the component, or returns the reason.
+    /// Loads a component if the cache has a genuine (correctly signed) artifact of at most
+    /// `most_bytes`. Returns `None` otherwise, and also if loading fails. After `None`, call
+    /// [`Self::load`], which loads or compiles the component, or returns the error.
     pub fn load_small(&self, ready: &Ready, digest: &Digest, most_bytes: u64) -> Option<Component> {
         let (engine, claim) = (&ready.engine, claim(ready, digest));
         let cached = match self {
@@ -186,8 +187,9 @@ fn from_own_bytes(engine: &Engine, bytes: &[u8]) -> Result<Component, CompileErr
     artifact::from_own_bytes(engine, bytes).map_err(|error| refused(&error))
 }
 
-/// The component from the cache, or a verdict on it. `None` if the cache has no artifact, or if
-/// this machine could not load it; then the component is compiled.
+/// Returns the component from the cache, or an error that is a verdict on it: compiling it again
+/// would not help. `None` if the cache has no artifact, or if this machine could not load the
+/// artifact; then the component is compiled.
 fn verdict(
     cached: Option<Result<Component, CompileError>>,
 ) -> Option<Result<Component, CompileError>> {
@@ -200,8 +202,9 @@ fn verdict(
     }
 }
 
-/// The error if the engine does not load code that was compiled for it. It is a verdict on the
-/// component (for example, about more tables than the pool allows), unless a system call failed.
+/// The error if the engine does not load code that was compiled for it. The error is a verdict on
+/// the component (for example, about more tables than the pool allows), unless a system call
+/// failed.
 fn refused(error: &wasmtime::Error) -> CompileError {
     let system = error.is::<wasmtime::OutOfMemory>()
         || error

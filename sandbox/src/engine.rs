@@ -31,25 +31,27 @@ const KEEP_RESIDENT: usize = 512 << 10;
 /// Bytes of call stack that a guest may use.
 const STACK_BYTES: usize = toolward_policy::own::STACK_BYTES as usize;
 
-/// The most slots that stay warm. Together with [`KEEP_RESIDENT`], this bounds the memory that an
-/// idle host keeps only for speed.
+/// The most unused slots that stay warm: they keep memory so that the next call starts faster.
+/// Together with [`KEEP_RESIDENT`], this bounds that memory in an idle host.
 const WARM_SLOTS: u32 = 32;
 
-/// Bytes of address space by which a compact memory may grow before it moves.
+/// Bytes of address space by which a [compact](MemoryLayout::Compact) memory may grow before it
+/// moves.
 const COMPACT_GROWTH: u64 = 1 << 20;
 
 /// Bytes of inaccessible address space around a compact memory.
 const COMPACT_GUARD: u64 = 64 << 10;
 
-/// The version that is added to the engine's hash, since wasmtime's own hash distinguishes only its
-/// major versions.
+/// The version that is added to the engine's hash, since wasmtime's own hash distinguishes only
+/// major versions of wasmtime.
 const BUILD: &str = concat!("toolward-", env!("CARGO_PKG_VERSION"));
 
 /// The settings that decide how components are compiled and run. On one machine, processes of the
 /// same build with equal profiles make and accept the same artifacts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineProfile {
-    /// The number of slots of the pool: one for each call that runs or is parked.
+    /// The number of slots of the pool: one for each call that runs, or that is parked (waits for a
+    /// nested call).
     slots: u32,
     /// The largest memory that any call may have, in bytes.
     max_memory: usize,
@@ -70,7 +72,7 @@ impl EngineProfile {
         }
     }
 
-    /// Whether both serve hosts with the same limits, in any memory layout.
+    /// Whether the two profiles are for the same limits. Their memory layouts may differ.
     pub fn has_limits_of(&self, other: &Self) -> bool {
         let layout = other.layout;
         Self {
@@ -160,7 +162,7 @@ impl EngineProfile {
 
 /// An engine, with its linker.
 pub struct Ready {
-    /// The profile that it was made for.
+    /// The profile that the engine was made for.
     pub profile: EngineProfile,
     pub(crate) engine: Engine,
     pub(crate) engine_hash: EngineHash,
@@ -175,7 +177,8 @@ impl std::fmt::Debug for Ready {
     }
 }
 
-/// A linker with WASI 0.2 and the imports of all versions. Built once per engine.
+/// A linker with WASI 0.2 and the imports of all versions of the driver world. Built once per
+/// engine.
 fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;

@@ -6,8 +6,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use toolward_policy::LimitName;
 
-/// A guest asked for more than a limit allows. Raised as a host error, which ends the
-/// guest at once.
+/// A guest asked for more than a limit allows. Raised as a host error, which ends the guest at
+/// once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("limit `{limit}` exceeded: {used} of {allowed} allowed")]
 pub struct Exceeded {
@@ -41,7 +41,7 @@ impl Exceeded {
         Self::new(limit, allowed.saturating_add(1), allowed)
     }
 
-    /// Marks it as caused by memory that the host holds for the guest.
+    /// Marks the error as caused by memory that the host holds for the guest.
     pub const fn by_host(self) -> Self {
         Self {
             by_host: true,

@@ -46,9 +46,9 @@ pub use resolve_beneath::Root;
 pub struct FileGrant {
     /// The files that the call can see.
     pub plan: Arc<Plan>,
-    /// The limits on its use.
+    /// The limits on the use of these files.
     pub limits: FileLimits,
-    /// The counters of its use.
+    /// The counters of this use.
     pub counters: Arc<FileCounters>,
 }
 
@@ -130,8 +130,8 @@ fn start_blocking<R: Send + 'static>(
 struct Shared {
     grant: FileGrant,
     violations: Violations,
-    /// The limit that a stream's write exceeded. The stream reports it at its next
-    /// operation, which a guest may never call.
+    /// The limit that a stream's write exceeded. The stream reports it at its next operation, which
+    /// a guest may never call.
     exceeded: OnceLock<Exceeded>,
     /// Counts the memory that the host holds for the call.
     held: held::Shared,
@@ -211,8 +211,8 @@ impl From<Exceeded> for Fail {
 impl From<Errno> for Fail {
     fn from(errno: Errno) -> Self {
         match errno {
-            // A symbolic link, a mount point, a device without a driver: none
-            // of them exists for a guest.
+            // A symbolic link, a mount point, a device without a driver: none of them exists for a
+            // guest.
             Errno::LOOP | Errno::XDEV | Errno::NXIO => Self::Refused(ErrorCode::NotPermitted),
             errno => Self::Code(code_of(errno)),
         }

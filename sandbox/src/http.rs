@@ -60,13 +60,13 @@ impl WasiHttpHooks for Hooks {
     fn is_supported_scheme(&mut self, scheme: &Scheme) -> bool {
         let known = *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
         if !known {
-            // Refused either way; a policy may also end the call.
+            // The result is ignored: the scheme is refused in any case.
             let _ = self.violations.record(&Class::Network, scheme.as_str());
         }
         known
     }
 
-    /// The host header is always made from the checked authority.
+    /// Not set here: the host header is always made from the checked authority.
     fn set_host_header(&mut self) -> bool {
         false
     }
@@ -89,8 +89,8 @@ impl WasiHttpHooks for Hooks {
         };
         let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
         let mut sending = self.imports.http(HttpRequest { request, timeouts });
-        // Checks that need only the request run here. So a request is refused and recorded even if
-        // the guest never awaits the response.
+        // This poll runs the checks that need only the request. So a request is refused and
+        // recorded even if the guest never awaits the response.
         let waker = Waker::noop();
         let first = sending.as_mut().poll(&mut Context::from_waker(waker));
         if let Poll::Ready(Err(error)) = &first {

@@ -79,11 +79,11 @@ pub trait Imports: Send + Sync {
 /// Why a request for a secret failed.
 #[derive(Debug)]
 pub enum SecretError {
-    /// It is not granted.
+    /// The secret is not granted.
     Denied,
-    /// It has no value.
+    /// The secret has no value.
     Missing,
-    /// It could not be read or stored.
+    /// The secret could not be read or stored.
     Failed,
     /// The driver ends.
     Ends(GuestEnd),
@@ -101,7 +101,7 @@ pub struct BucketRequest {
 /// Why a bucket operation failed.
 #[derive(Debug)]
 pub enum BucketError {
-    /// It is not granted, or only for reading.
+    /// The bucket is not granted, or only for reading.
     Denied,
     /// The operation failed. The driver gets this text.
     Failed(String),

@@ -29,16 +29,17 @@ pub(crate) const ELEMENT: u64 = 8;
 /// The most tables in one component.
 pub(crate) const TABLES: u32 = 16;
 
-/// Bytes of the host's memory for each unit that wasmtime charges for a value that it lifts. The
-/// worst case in the linked interfaces is 2.3: each element of a list of `tuple<string, list<u8>>`
-/// costs 48 units and one for each byte, and takes 48 bytes and two allocations.
+/// Bytes of the host's memory for each unit that wasmtime charges for lifting a value (copying it
+/// out of the guest). The worst case in the linked interfaces is 2.3: each element of a list of
+/// `tuple<string, list<u8>>` costs 48 units and one for each byte, and takes 48 bytes and two
+/// allocations.
 pub(crate) const LIFTED: u64 = 3;
 
-/// The most bytes that a memory may copy uncounted when it moves to grow, since both copies exist
-/// only for milliseconds.
+/// A memory of at most this many bytes is not counted twice while it moves to grow, since both
+/// copies exist only for milliseconds.
 const UNCOUNTED_COPY_BYTES: u64 = 32 << 20;
 
-/// Bytes that a guest may always pass, so that it can log and return an error when
+/// Bytes that a guest may always pass to the host, so that it can log and return an error when
 /// memory is short.
 const MIN_HANDOVER_BYTES: usize = 64 << 10;
 
@@ -56,8 +57,8 @@ impl ResultSize {
     /// and the needs of the canonical ABI.
     const SLACK: u64 = 256 << 10;
 
-    /// Units for each byte of the output limit, as if each byte were a value. In JSON, most values
-    /// have two or more bytes, including a comma.
+    /// Units for each byte of the output limit, enough for a value in each byte. In JSON, most
+    /// values have two or more bytes, including a comma.
     const VALUE: u64 = size_of::<wasmtime::component::Val>() as u64;
 
     /// The size of a result that is mostly text. Its values are counted when they are created.
@@ -118,7 +119,7 @@ impl Memory {
         self.lease(used.saturating_add(current))
     }
 
-    /// Returns the memory that was leased for a copy. The copy has ended, since the guest
+    /// Gives back the memory that was leased for a copy. The copy has ended, since the guest
     /// continued.
     fn end_copy(&mut self, used: u64) {
         if std::mem::take(&mut self.copied)
@@ -174,7 +175,7 @@ impl Limiter {
         }
     }
 
-    /// Counts the memory in the lease of the call, too.
+    /// Also takes the memory from the lease of the call.
     pub(crate) fn within(mut self, lease: Option<Arc<dyn MemoryBudget>>) -> Self {
         self.memory.lease = lease.as_ref().map(Arc::downgrade);
         self
@@ -209,7 +210,7 @@ impl Limiter {
         room.clamp(MIN_HANDOVER_BYTES.min(size.most), size.most)
     }
 
-    /// The error for bytes that did not fit; `None` unless `room` was less than `most`.
+    /// The error for bytes that did not fit, if `room` was less than `most` for lack of memory.
     pub(crate) fn no_room(&self, room: usize, most: usize) -> Option<Exceeded> {
         (room < most).then(|| Exceeded::over(LimitName::Memory, self.memory.allowed).by_host())
     }

@@ -1,5 +1,5 @@
-//! The limits of one call: the host's limits, adjusted by its contract and driver. The table of all
-//! limits is [`toolward_policy::Limits`]. Each limit is enforced by the code that uses the
+//! The limits of one call: the host's limits, adjusted by the call's contract and driver. The table
+//! of all limits is [`toolward_policy::Limits`]. Each limit is enforced by the code that uses the
 //! resource, in the sandbox or in the host.
 
 use std::task::{Context, Poll};
@@ -19,7 +19,7 @@ pub struct AttemptLimits {
     pub memory_bytes: u64,
 }
 
-/// The lease of one call from the memory of all calls.
+/// The part of the memory of all calls that one call has leased.
 pub trait MemoryBudget: Send + Sync {
     /// Leases at least `used` bytes for a call whose own limit is `limit` bytes. Returns the leased
     /// bytes.
@@ -28,7 +28,7 @@ pub trait MemoryBudget: Send + Sync {
     /// If no memory is left, and this call must end.
     fn cover(&self, used: u64, limit: u64) -> Result<u64, Exceeded>;
 
-    /// Returns leased memory beyond `used` bytes to all calls. Returns the bytes that are still
+    /// Gives leased memory beyond `used` bytes back to all calls. Returns the bytes that are still
     /// leased.
     fn shrink(&self, used: u64) -> u64;
 

@@ -169,7 +169,7 @@ pub enum AttemptOutcome {
 }
 
 /// Runs one attempt until `deadline` at the latest, within its `own` limits and the limits of the
-/// call. Takes turns with other calls; without a spender, the attempt runs in its caller's turns.
+/// call. Takes turns with other calls. Without a spender, a nested call runs in its caller's turns.
 /// Also returns the instance, unless the engine panicked.
 pub async fn attempt(
     call: &PreparedCall<'_>,
@@ -209,7 +209,7 @@ pub async fn attempt(
             let counted = poll_fn(|context| {
                 polls.counted();
                 let polled = guest.as_mut().poll(context);
-                // Other calls may need the memory of a call that waits or computes.
+                // A call that waits or computes ends here if other calls need its memory.
                 if polled.is_pending()
                     && let Some(memory) = &memory
                     && let Poll::Ready(exceeded) = memory.poll_ended(context)
@@ -303,7 +303,8 @@ fn classify(
     if let Some(ends) = error.downcast_ref::<EndsCall>() {
         return AttemptOutcome::Violation(ends.0.clone());
     }
-    // A guest that was refused memory or table space may abort in any way.
+    // After a refusal of memory or table space, a guest may abort in any way. The refusal counts as
+    // the cause.
     if let Some(exceeded) = store.data().limiter.exceeded() {
         return AttemptOutcome::Exceeded(exceeded);
     }
@@ -320,7 +321,8 @@ fn classify(
     // These error types of wasmtime are private; only their texts are public.
     let text = error.root_cause().to_string();
     if text.contains("fuel allocated for hostcalls has been exhausted") {
-        // Only an error inside the guest has a backtrace of the guest.
+        // An error inside the guest has a backtrace of the guest: a host call passed too much.
+        // Without a backtrace, the result is too large.
         let limiter = &store.data().limiter;
         let (limit, allowed, room, most) = match error.is::<WasmBacktrace>() {
             true => {

@@ -146,7 +146,7 @@ impl State {
         let open = match self.table.push(()) {
             Ok(next) => {
                 let number = next.rep();
-                // It was just pushed.
+                // This can't fail: the entry was just pushed.
                 let _ = self.table.delete(next);
                 u64::from(number)
             }

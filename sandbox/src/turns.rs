@@ -4,9 +4,9 @@
 //! A guest runs from one yield to the next, about a million units of fuel, and needs a permit to
 //! run. While permits are free and the queue is empty, taking a permit is one atomic operation.
 //! Otherwise the guest waits outside of the runtime's queue until its turn, so that the runtime
-//! does not poll guests that may not run. A guest that waits in the host, or for a nested call,
-//! holds no permit. A nested call runs within its caller's turns, on the account of the root's
-//! principal.
+//! does not poll guests that may not run. A guest that waits in the host holds no permit. A nested
+//! call takes no permits: it is polled as a part of the root call, in the root's turns, and its
+//! time is booked to the root's principal.
 
 mod accounts;
 
@@ -86,7 +86,7 @@ struct Seat {
 
 const WAITS: u8 = 0;
 const GIVEN: u8 = 1;
-/// The turn was taken or reclaimed.
+/// The turn was taken, or its guest was dropped.
 const OVER: u8 = 2;
 
 impl Seat {
@@ -186,11 +186,11 @@ impl Turns {
     }
 }
 
-/// The accounts from which a call spends: the principal of the root call, and within it the
-/// publisher of the driver.
+/// The accounts from which a call spends: the account of the root call's principal, and this
+/// principal's account for the driver's publisher.
 #[derive(Debug, Clone, Copy)]
 pub struct Spender<'a> {
-    /// The turns of its host.
+    /// The turns of the call's host.
     pub turns: &'a Turns,
     /// The principal.
     pub principal: &'a str,
@@ -229,7 +229,7 @@ impl Wake for Polls {
     }
 }
 
-/// The turns of one guest. Dropping it returns its permit.
+/// The turns of one guest. Dropping it returns the guest's permit.
 pub(super) struct Turn<'a> {
     spender: Spender<'a>,
     /// Its accounts, once it has waited or its time was booked.
@@ -331,7 +331,7 @@ impl<'a> Turn<'a> {
         self.book(&mut queue);
         let seat = yields.then(|| self.claim(&mut queue, context));
         turns.counts.fetch_sub(1, Ordering::AcqRel);
-        // A guest that yields has woken its task, which checks its seat.
+        // A guest that yields is not woken: it has woken its task, which checks its seat.
         turns.give(queue, seat.as_ref());
     }
 

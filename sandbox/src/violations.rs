@@ -70,8 +70,8 @@ pub struct Violation {
     pub subject: String,
 }
 
-/// Policy ends the call at its first violation. Raised as a host error, which ends the
-/// guest at once.
+/// Policy ends the call at its first violation. Raised as a host error, which ends the guest at
+/// once.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("beyond its grant: {0}")]
 pub struct EndsCall(pub Violation);
@@ -132,7 +132,7 @@ pub struct RecordedViolations {
 }
 
 impl Violations {
-    /// The violations of a call, logged within the driver's bound (`reported`). Subjects
+    /// The violations of a call. They are logged up to the driver's bound (`reported`). Subjects
     /// are redacted by `secrets`.
     pub fn new(
         on_violation: OnViolation,
@@ -173,8 +173,8 @@ impl Violations {
         }
     }
 
-    /// The violation that ends the call, if any. A guest may not see a refusal on another task, so
-    /// this is checked when the guest is entered again.
+    /// The violation that ends the call, if any. A guest does not always notice a refusal on
+    /// another task, so this is checked when the guest is entered again.
     pub fn ends(&self) -> Option<Violation> {
         self.0.ends.get().cloned()
     }

@@ -133,7 +133,7 @@ impl Exported {
         let instance = component.instantiate_async(&mut *store).await?;
         let returned = typed.call(&instance, store, index, &parameter).await?;
         let limiter = &mut store.data_mut().limiter;
-        // Counted for the returned value, its base64 and its JSON.
+        // Counts the returned value, its base64 and its JSON.
         limiter.held.keep(returned.bytes().saturating_mul(4));
         limiter.settle()?;
         let text = match returned {

@@ -1,7 +1,7 @@
 //! Changes modes and times of files for confined processes, in the directories that they may write.
 //!
-//! The overseer opens the file of a call itself, checks the real path of the open file, and changes
-//! that file. So the process can't replace the file in the meantime.
+//! The overseer itself opens the file that a call names, checks the real path of the open file, and
+//! changes that file. So the process can't replace the file in the meantime.
 
 #![expect(
     unsafe_code,
@@ -30,12 +30,13 @@ use crate::seccomp::denied::{FCHMODAT2, OVERSEEN};
 /// The longest path that the kernel accepts, including the final zero.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Answers the calls of confined processes.
+/// Answers the calls of confined processes that change modes and times.
 #[derive(Debug)]
 #[must_use = "without it the calls wait"]
 pub struct Overseer {
-    /// The listener for the calls. `None` if the kernel provides none; the calls are then refused
-    /// if this code has filters for the machine.
+    /// The kernel's listener, which passes the calls on. `None` if the kernel provides none: a
+    /// filter then refuses the calls. Also `None` if this code has no filters for the machine: the
+    /// calls are then not checked.
     listener: Option<OwnedFd>,
     /// The directories in which files may be changed.
     write: Vec<PathBuf>,
@@ -87,7 +88,7 @@ impl Overseer {
             if !ready.revents().contains(PollFlags::IN) {
                 return;
             }
-            // The process may have ended or been interrupted since.
+            // `None` if the process has since ended or been interrupted.
             if let Some(request) = receive(listener) {
                 let error = match self.answer(listener, &request) {
                     Ok(()) => 0,
@@ -159,7 +160,7 @@ enum Change {
 /// `AT_FDCWD` as the argument of a call.
 const HERE: u64 = libc::AT_FDCWD.cast_unsigned() as u64;
 
-/// A process that waits for an answer, by the id of its thread.
+/// A process that waits for an answer, identified by its thread's id.
 struct Process(u32);
 
 impl Process {
@@ -186,8 +187,8 @@ impl Process {
         };
         let mut flags = OFlags::PATH | OFlags::CLOEXEC;
         flags.set(OFlags::NOFOLLOW, !follow);
-        // The kernel accepts an empty path only with a flag, for the file of the descriptor. It is
-        // always refused here.
+        // The kernel accepts an empty path only with the flag `AT_EMPTY_PATH`, and then takes the
+        // descriptor's file. Here an empty path is always refused.
         match path.as_os_str().is_empty() {
             true => Err(Errno::NOENT),
             false => open(base.join(path), flags, Mode::empty()),
@@ -215,7 +216,8 @@ impl Process {
         Ok(PathBuf::from(OsStr::from_bytes(text)))
     }
 
-    /// Reads the times of access and modification; returns the current time if the address is zero.
+    /// Reads the times of access and modification. If the address is zero, both are the current
+    /// time.
     fn times(&self, address: u64) -> Result<Timestamps, Errno> {
         let mut numbers = [0, libc::UTIME_NOW, 0, libc::UTIME_NOW];
         if address != 0 {
@@ -240,16 +242,15 @@ impl Process {
     }
 }
 
-/// Installs a filter on this thread that passes calls to a listener; `None` if that is not
-/// possible.
+/// Makes the calls in [`OVERSEEN`] of this thread wait for answers from a new listener. `None` if
+/// that is not possible.
 fn install() -> Option<OwnedFd> {
     let mut program: BpfProgram = seccomp::answering(OVERSEEN, libc::SECCOMP_RET_USER_NOTIF);
     let instructions = libc::sock_fprog {
         len: u16::try_from(program.len()).ok()?,
         filter: program.as_mut_ptr().cast(),
     };
-    // SAFETY: the structure has the number of instructions that it points to, and the kernel copies
-    // them.
+    // SAFETY: the structure points to `len` instructions, and the kernel copies them.
     let listener = unsafe {
         libc::syscall(
             libc::SYS_seccomp,

@@ -1,7 +1,7 @@
 //! The allow-list: the system calls of a serving process, in groups with reasons.
 //!
-//! The list comes from running the host, and from reading the sources of its dependencies, since
-//! another kernel, C library or machine makes other calls.
+//! The list comes from running the host. Other kernels, C libraries and machines make other calls,
+//! so it also comes from reading the sources of the host's dependencies.
 
 use seccompiler::SeccompCmpOp::{Eq, MaskedEq};
 use seccompiler::SeccompRule;
@@ -110,9 +110,10 @@ pub const GROUPS: &[Group] = &[
     },
 ];
 
-/// The allowed requests of `ioctl`: about descriptors (waiting, closing, readable bytes); the index
-/// of a network interface, for a resolver's address with a scope; a terminal's modes and size, for
-/// questions of the command `call`. Requests that type into a terminal are never allowed.
+/// The allowed requests of `ioctl`. They are about a descriptor (waiting, closing, readable bytes),
+/// the index of a network interface (for a resolver's address with a scope), or a terminal's modes
+/// and size (for questions of the command `call`). Requests that type into a terminal are never
+/// allowed.
 const REQUESTS: [u64; 15] = [
     0x5421,      // FIONBIO
     0x5451,      // FIOCLEX
@@ -195,7 +196,7 @@ pub(super) fn rules(calls: &CallFilter) -> Built<CallRules> {
         .flat_map(|group| always(group.calls))
         .collect();
     for (call, cases) in conditions(calls)? {
-        // In a filter, a call without conditions would always be allowed.
+        // An empty list means that the call is never allowed. In a filter, it would mean always.
         match cases.is_empty() {
             true => rules.remove(&call),
             false => rules.insert(call, cases),
@@ -204,7 +205,7 @@ pub(super) fn rules(calls: &CallFilter) -> Built<CallRules> {
     Ok(rules)
 }
 
-/// Calls that are allowed only under conditions. A call with no conditions here is never allowed.
+/// Calls that are allowed only under conditions. A call with an empty list here is never allowed.
 fn conditions(calls: &CallFilter) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
     let without =
         |argument, bits| Ok::<_, seccompiler::BackendError>(vec![masked(argument, bits, 0)?]);
@@ -273,8 +274,8 @@ fn opening(flags: u8) -> Built<Vec<SeccompRule>> {
     ])
 }
 
-/// Allows a pair of connected Unix stream sockets. A datagram socket could connect or send to any
-/// socket of another process that has a path.
+/// Allows a pair of connected Unix stream sockets. Datagram sockets are not allowed, since they
+/// could send to any socket with a path, also of another process.
 fn stream_pair() -> Built<SeccompRule> {
     all([
         (0, Eq, number(libc::AF_UNIX)),
@@ -282,8 +283,8 @@ fn stream_pair() -> Built<SeccompRule> {
     ])
 }
 
-/// Allows TCP and UDP over IP, and no protocol similar to TCP, since Landlock has rules only for
-/// the ports of TCP.
+/// Allows TCP and UDP over IP. Protocols similar to TCP are not allowed, since Landlock has rules
+/// only for the ports of TCP.
 fn sockets() -> Built<Vec<SeccompRule>> {
     let mut rules = Vec::new();
     for family in [libc::AF_INET, libc::AF_INET6] {

@@ -11,7 +11,8 @@ pub(crate) type Built<T> = Result<T, seccompiler::BackendError>;
 /// System calls: their Linux names, and their numbers on this machine.
 pub(crate) type Calls = &'static [(&'static str, i64)];
 
-/// Makes a table of system calls. The last calls are older forms, which exist only on x86-64.
+/// Makes a table of system calls. The calls after `x86_64:` are older forms, which exist only
+/// there.
 macro_rules! calls {
     ($($(#[$only:meta])* $call:ident)* $(; x86_64: $($old:ident)*)?) => {
         &[
@@ -35,13 +36,13 @@ pub(crate) fn always(calls: Calls) -> impl Iterator<Item = (i64, Vec<SeccompRule
     calls.iter().map(|(_, call)| (*call, Vec::new()))
 }
 
-/// The bits of a socket's kind; the other bits of this argument are flags.
+/// In the argument for a socket's kind, the bits of the kind. The other bits are flags.
 pub(super) const KINDS: u64 = 0xf;
 
 /// The flag that connects and sends in one call (`MSG_FASTOPEN`), which Landlock does not check.
 pub(super) const FAST_OPEN: u64 = 0x2000_0000;
 
-/// Calls that accept [`FAST_OPEN`], and the argument with the flag.
+/// Calls that accept [`FAST_OPEN`], and the position of their argument for flags.
 pub(super) const SENDING: [(i64, u8); 3] = [
     (libc::SYS_sendto, 3),
     (libc::SYS_sendmsg, 2),
@@ -62,7 +63,7 @@ pub(super) const NAMESPACES: u64 = number(
         | libc::CLONE_NEWNET,
 );
 
-/// The argument for this number; only its lower half matters.
+/// The argument of a call for this number. Only the lower half of the argument matters.
 pub(super) const fn number(value: i32) -> u64 {
     value.cast_unsigned() as u64
 }
@@ -85,7 +86,7 @@ pub(crate) fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Built<SeccompR
     all([(argument, is, value)])
 }
 
-/// An argument is a null pointer, or, if `is` is false, is any other pointer.
+/// The argument is a null pointer if `is` is true, or is any other pointer if `is` is false.
 pub(super) fn null(argument: u8, is: bool) -> Built<Vec<SeccompRule>> {
     let is = match is {
         true => SeccompCmpOp::Eq,
@@ -95,19 +96,19 @@ pub(super) fn null(argument: u8, is: bool) -> Built<Vec<SeccompRule>> {
     Ok(vec![SeccompRule::new(vec![whole])?])
 }
 
-/// The argument is one of these.
+/// The argument is one of `values`.
 pub(crate) fn one_of(argument: u8, values: &[u64]) -> Built<Vec<SeccompRule>> {
     let each = values.iter();
     each.map(|value| when(argument, SeccompCmpOp::Eq, *value))
         .collect()
 }
 
-/// These bits of the argument are `value`.
+/// The argument's bits in `mask` equal `value`.
 pub(super) fn masked(argument: u8, mask: u64, value: u64) -> Built<SeccompRule> {
     when(argument, SeccompCmpOp::MaskedEq(mask), value)
 }
 
-/// Any of these bits is set.
+/// The argument has at least one of `bits`.
 pub(super) fn any_bit(argument: u8, bits: u64) -> Built<Vec<SeccompRule>> {
     let each = (0..u32::BITS).map(|bit| 1_u64 << bit);
     each.filter(|bit| bits & bit != 0)
@@ -130,8 +131,8 @@ pub(crate) fn thread() -> Built<Vec<SeccompRule>> {
     Ok(vec![masked(0, thread | NAMESPACES, thread)?])
 }
 
-/// Commands of `fcntl` about a descriptor of this process. Commands that cause signals
-/// (`F_SETOWN`), leases and directory notifications are not included.
+/// Commands of `fcntl` about a descriptor of this process. Leases, directory notifications and
+/// commands that cause signals (`F_SETOWN`) are not included.
 ///
 /// Descriptors in `kept` can't be duplicated.
 pub(crate) fn fcntl(kept: &[i32]) -> Built<Vec<SeccompRule>> {
@@ -158,20 +159,20 @@ pub(crate) fn fcntl(kept: &[i32]) -> Built<Vec<SeccompRule>> {
     Ok(rules)
 }
 
-/// The conditions, for one rule, that an argument is none of these descriptors.
+/// Conditions for one rule: together they mean that the argument is none of `descriptors`.
 pub(super) fn other_than(argument: u8, descriptors: &[i32]) -> Built<Vec<SeccompCondition>> {
     let each = descriptors.iter();
     each.map(|descriptor| condition(argument, SeccompCmpOp::Ne, number(*descriptor)))
         .collect()
 }
 
-/// `prctl` names a thread or a piece of memory.
+/// `prctl` sets or reads a thread's name, or names a piece of memory.
 pub(crate) fn prctl() -> Built<Vec<SeccompRule>> {
     let options = [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA];
     one_of(0, &options.map(number))
 }
 
-/// The process argument is this process.
+/// The argument is the id of this process.
 pub(crate) fn itself(argument: u8) -> Built<Vec<SeccompRule>> {
     let itself = rustix::process::getpid().as_raw_pid();
     one_of(argument, &[number(itself)])

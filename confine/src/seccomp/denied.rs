@@ -10,7 +10,7 @@ use super::arguments::{
 };
 use super::{CallFilter, Network};
 
-/// Calls that start programs. They are refused in addition to the second Landlock layer.
+/// Calls that start programs. The second layer of Landlock rules refuses them, too.
 const PROGRAMS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
 
 /// Calls that are refused with any arguments.
@@ -33,9 +33,9 @@ const NEVER: Calls = calls![
     SYS_swapoff SYS_acct SYS_quotactl SYS_quotactl_fd SYS_settimeofday SYS_clock_settime
     SYS_clock_adjtime SYS_adjtimex SYS_sethostname SYS_setdomainname SYS_syslog SYS_vhangup
     SYS_personality SYS_name_to_handle_at SYS_open_by_handle_at
-    // Without an address, `listen` uses a free port, which no rule names.
+    // Without an address, `listen` takes a free port, for which there is no rule.
     SYS_listen
-    // Shared with all processes of the user, and not covered by file rules.
+    // Objects that all processes of the user share, and that no file rules cover.
     SYS_shmget SYS_shmat SYS_shmctl SYS_semget SYS_semop SYS_semtimedop SYS_semctl SYS_msgget
     SYS_msgsnd SYS_msgrcv SYS_msgctl SYS_mq_open SYS_mq_unlink
     // Older forms of calls above, and access to I/O ports.
@@ -75,12 +75,12 @@ const ACCEPTING: [i64; 2] = [libc::SYS_accept, libc::SYS_accept4];
 /// terminal from which a shell reads later.
 const TYPING: [u64; 2] = [0x5412, 0x541c];
 
-/// Kinds of requests to file systems. Some of them change a file or directory that need not be open
-/// for writing (attributes, verity, encryption, shared blocks, snapshots), or stop the file system
-/// for all processes. Each kind has a list of its harmless requests, which only read.
+/// Kinds of requests to file systems, each with its harmless requests, which only read. Other
+/// requests may change a file or directory that need not be open for writing (attributes, verity,
+/// encryption, shared blocks, snapshots), or stop the file system for all processes.
 const OF_FILE_SYSTEMS: [(u64, &[u64]); 5] = [
-    // For all file systems: `FS_IOC_GETFLAGS`, also in its 32-bit form, `FS_IOC_FIEMAP`; and
-    // `PAGEMAP_SCAN`.
+    // For all file systems: `FS_IOC_GETFLAGS` (also in its 32-bit form) and `FS_IOC_FIEMAP`. For
+    // page maps: `PAGEMAP_SCAN`.
     (
         b'f' as u64,
         &[0x8008_6601, 0x8004_6601, 0xc020_660b, 0xc060_6610],
@@ -89,9 +89,9 @@ const OF_FILE_SYSTEMS: [(u64, &[u64]); 5] = [
     (b'v' as u64, &[0x8008_7601, 0x8004_7601]),
     // `FS_IOC_FSGETXATTR`
     (b'X' as u64, &[0x801c_581f]),
-    // For btrfs; `FICLONE` and `FIDEDUPERANGE` for all file systems.
+    // Of btrfs, and `FICLONE` and `FIDEDUPERANGE` of all file systems. None is harmless.
     (0x94, &[]),
-    // For f2fs.
+    // Of f2fs. None is harmless.
     (0xf5, &[]),
 ];
 
@@ -128,7 +128,7 @@ const BREAKING: [u64; 2] = [100, 101];
 
 /// Calls whose first argument is a process; 0 means the caller.
 const OF_A_PROCESS: [i64; 5] = [
-    // The limits of another process can end it.
+    // A lower limit can end another process.
     libc::SYS_prlimit64,
     libc::SYS_sched_setaffinity,
     libc::SYS_sched_setattr,
@@ -136,8 +136,8 @@ const OF_A_PROCESS: [i64; 5] = [
     libc::SYS_sched_setscheduler,
 ];
 
-/// Calls whose second argument is a process. The value here is the first argument, which states
-/// that it is a process, as opposed to a group or a user.
+/// Calls whose second argument is the id of a process, a group or a user. The value here is the
+/// first argument, which selects a process.
 const OF_ONE_PROCESS: [(i64, u64); 2] = [
     (libc::SYS_setpriority, 0), // PRIO_PROCESS
     (libc::SYS_ioprio_set, 1),  // IOPRIO_WHO_PROCESS
@@ -151,8 +151,8 @@ pub(super) fn rules(calls: &CallFilter, programs: bool) -> Built<CallRules> {
         rules.extend(PROGRAMS.map(|call| (call, Vec::new())));
     }
     for call in ACCEPTING {
-        // One rule with all conditions refuses a socket that is none of the listeners. Without
-        // conditions, the call is always refused.
+        // One rule with all conditions refuses a socket that is none of the listeners. If there are
+        // no listeners, the call is always refused.
         let others = other_than(0, &calls.listeners)?;
         let others = match others.is_empty() {
             true => Vec::new(),
@@ -213,7 +213,8 @@ pub(super) fn rules_of_program(calls: &CallFilter, processes: bool) -> Built<Cal
     for call in [libc::SYS_fchmod, libc::SYS_utimensat] {
         rules.insert(call, Vec::new());
     }
-    // Without its death signal, the program could outlive the process that watches it.
+    // Without its death signal, the program could outlive the process that watches it. So the
+    // program may not change the signal.
     let death_signal = number(libc::PR_SET_PDEATHSIG);
     rules.insert(libc::SYS_prctl, one_of(0, &[death_signal])?);
     if !processes {
@@ -260,15 +261,15 @@ fn making_set_id(flags: u8) -> Built<Vec<SeccompRule>> {
     Ok(rules)
 }
 
-/// Matches every socket pair except connected Unix sockets. A datagram socket could connect or send
-/// to any socket of another process that has a path.
+/// Matches every socket pair except connected Unix sockets of these kinds. Datagram sockets are
+/// refused, since they could send to any socket with a path, also of another process.
 fn other_pairs(connected: &[i32]) -> Built<Vec<SeccompRule>> {
     let mut rules = vec![when(0, Ne, number(libc::AF_UNIX))?];
     rules.extend(kinds_but(connected)?);
     Ok(rules)
 }
 
-/// Matches every socket except TCP and UDP over IP: protocols similar to TCP are refused, since
+/// Matches every socket except TCP and UDP over IP. Protocols similar to TCP are refused, since
 /// Landlock has rules only for the ports of TCP.
 fn other_sockets() -> Built<Vec<SeccompRule>> {
     let is_not = |argument: u8, value: i32| (argument, Ne, number(value));

@@ -6,15 +6,16 @@ use crate::append::{integer, unsigned};
 use crate::error::Error;
 use crate::record::Number;
 
-/// An index that finds each principal's bytes, and its oldest payloads. It is created when a file
-/// without it is opened.
+/// An index of the database, to sum up each principal's bytes and to find its oldest payloads.
+/// Opening a file without this index creates it.
 pub(super) const BY_PERSON: &str =
     "CREATE INDEX IF NOT EXISTS payload_person ON payload (person, until, length(bytes))";
-/// When room is made, a 64th of the limit, rounded down to a multiple of this, is freed in
-/// addition: counting each principal's bytes takes time, and should happen rarely.
+/// If payloads exceed the limit, more bytes than necessary are deleted, since counting each
+/// principal's bytes takes time and should happen rarely. The additional bytes are a 64th of the
+/// limit, rounded down to a multiple of this constant.
 const SLACK_BYTES: u64 = 1024 * 1024;
 
-/// Adds to the count of stored bytes, and returns it.
+/// Adds to the count of stored bytes, and returns the new count.
 pub(super) fn add(tx: &Transaction<'_>, bytes: i64) -> Result<u64, Error> {
     let total = tx
         .prepare_cached("UPDATE stored SET bytes = max(0, bytes + ?1) RETURNING bytes")?
@@ -22,9 +23,9 @@ pub(super) fn add(tx: &Transaction<'_>, bytes: i64) -> Result<u64, Error> {
     unsigned(total)
 }
 
-/// Deletes expired payloads, at most 10,000. If more than `limit` bytes are left, deletes the
-/// oldest payloads of the principals that hold most. So one principal's calls do not displace the
-/// payloads of a principal that holds less.
+/// Deletes expired payloads, at most 10,000. `total` is the count of stored bytes. If more than
+/// `limit` bytes are left, deletes the oldest payloads of the principals with the most bytes. So
+/// one principal's calls do not displace the payloads of a principal with fewer bytes.
 pub(super) fn shrink(
     tx: &Transaction<'_>,
     total: u64,
@@ -81,7 +82,8 @@ fn share(mut held: Vec<u64>, limit: u64) -> u64 {
     u64::MAX
 }
 
-/// The ids and lengths of a statement's first rows, until these have at least `bytes` bytes.
+/// The ids and lengths of the first rows that a statement finds: as many rows as are needed for
+/// `bytes` bytes.
 fn rows<P: rusqlite::Params>(
     tx: &Transaction<'_>,
     statement: &str,
@@ -116,7 +118,7 @@ fn remove(tx: &Transaction<'_>, rows: &[(i64, i64)]) -> Result<Option<u64>, Erro
     }
 }
 
-/// Deletes all payloads for which `condition` holds.
+/// Deletes all payloads for which `condition` holds. Returns their number.
 pub(super) fn delete(
     tx: &Transaction<'_>,
     condition: &'static str,

@@ -28,7 +28,7 @@ pub enum Erase {
     Principal(String),
     /// All payloads of a call.
     Invocation(Invocation),
-    /// All payloads that were kept before this time, in microseconds since 1970.
+    /// All payloads that were stored before this time, in microseconds since 1970.
     Before(Number),
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Payloads {
 impl Payloads {
     fn open(path: &Path, keep: Keep, limits: PayloadLimits) -> Result<Self, Error> {
         let sql = directory::open_to_write(path, &PAYLOADS)?;
-        // This file may be lost, so only the records wait for the disk.
+        // Does not wait for the disk, since a ledger stays valid without this file.
         toolward_support::sqlite::wait_for_disk(&sql, false)?;
         sql.execute_batch(BY_PERSON)?;
         Ok(Self {
@@ -56,7 +56,8 @@ impl Payloads {
         })
     }
 
-    /// Opens the file. Sets a damaged file aside first; returns whether it did.
+    /// Opens the file. If it is damaged, renames it and creates a new file. Also returns whether it
+    /// was damaged.
     pub(crate) fn open_whole(
         path: &Path,
         keep: Keep,
@@ -71,7 +72,7 @@ impl Payloads {
         }
     }
 
-    /// Sets the damaged file aside, and creates a new one.
+    /// Renames the damaged file, and creates a new file.
     pub(crate) fn replace(&mut self) -> Result<(), Error> {
         set_aside(&self.path, self.file)?;
         *self = Self::open(&self.path, self.keep, self.limits)?;
@@ -83,7 +84,8 @@ impl Payloads {
         Ok(self.sql.busy_timeout(timeout)?)
     }
 
-    /// Adds person and commitments to each entry, and stores its payloads if they are kept.
+    /// Fills in the person and the commitments of each entry, and stores the payloads that the
+    /// settings keep.
     pub(crate) fn prepare(&mut self, entries: &mut [&mut Entry]) -> Result<(), Error> {
         let new = || entries.iter().filter(|entry| !entry.prepared);
         let kept = |entry: &Entry| {
@@ -93,7 +95,8 @@ impl Payloads {
         let writes = new().any(|entry| kept(entry));
         let persons = match writes {
             true => None,
-            // Most batches have only known principals, and keep nothing.
+            // Most batches have only known principals, and no payloads to store. They need no
+            // transaction that writes.
             false => look_up(
                 &self.sql,
                 new().filter_map(|entry| entry.principal.as_ref()),
@@ -160,7 +163,8 @@ impl Payloads {
         Ok(tx.commit()?)
     }
 
-    /// Deletes expired payloads, payloads beyond the limit, and expired files that were set aside.
+    /// Deletes expired payloads, payloads beyond the limit, and damaged files that were renamed and
+    /// have expired.
     pub(crate) fn sweep(&mut self) -> Result<(), Error> {
         let tx = write(&mut self.sql)?;
         let total = add(&tx, 0)?;
@@ -178,9 +182,9 @@ impl Payloads {
         Ok(tx.commit()?)
     }
 
-    /// Deletes the chosen payloads, and all files that were set aside. Returns the number of
-    /// deleted payloads, and the person whose name was deleted. Copies in the write-ahead log stay
-    /// until [`Self::truncate_log`].
+    /// Deletes the chosen payloads, and all damaged files that were renamed. Returns the number of
+    /// deleted payloads, and the id of the person whose name was deleted. Copies in the write-ahead
+    /// log stay until [`Self::truncate_log`].
     pub(crate) fn erase(&mut self, what: &Erase) -> Result<(u64, Option<Person>), Error> {
         let tx = write(&mut self.sql)?;
         let (deleted, person) = match what {
@@ -199,7 +203,7 @@ impl Payloads {
         Ok((deleted, person))
     }
 
-    /// Empties the write-ahead log, which contains older versions of pages. Waits for readers, at
+    /// Empties the write-ahead log, which may still contain deleted data. Waits for readers, at
     /// most [`BUSY_TIMEOUT`].
     pub(crate) fn truncate_log(&self) -> Result<(), Error> {
         let deadline = Instant::now() + BUSY_TIMEOUT;
@@ -227,7 +231,7 @@ fn is_kept(
     keep.keeps(*kind, matters) && bytes.len() <= limits.each
 }
 
-/// Sets the event's person, and removes its commitments.
+/// Sets the event's person, and removes commitments that the event already has.
 fn name(entry: &mut Entry, persons: &Persons) {
     let found = entry
         .principal
@@ -309,9 +313,10 @@ impl FileId {
     }
 }
 
-/// Sets a damaged file of payloads aside, unless another process has replaced it in the meantime.
-/// Recording continues. People may inspect the file until its payloads expire or anything is
-/// erased, since single payloads can't be erased from it.
+/// Renames a damaged file of payloads, unless another process has replaced it in the meantime.
+/// Recording continues with a new file. People may inspect the renamed file until its payloads have
+/// expired. It is also deleted when anything is erased, since single payloads can't be erased from
+/// it.
 fn set_aside(path: &Path, damaged: Option<FileId>) -> Result<(), Error> {
     let file = match toolward_support::files::open(path, Protection::Private, Links::Refuse) {
         Err(error) if error.is_missing() => return Ok(()),
@@ -337,7 +342,7 @@ fn set_aside(path: &Path, damaged: Option<FileId>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes files that were set aside at least `age` ago. Their names contain the time.
+/// Removes damaged files that were renamed at least `age` ago. Their names contain the time.
 fn remove_aside(path: &Path, age: Duration) -> Result<(), Error> {
     let before = now().get().saturating_sub(micros(age));
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {

@@ -13,7 +13,7 @@ use crate::tree::leaf_hash;
 
 /// The code of a call whose driver asked questions.
 const INPUT_REQUIRED: &str = "toolward:input_required";
-/// Rows that are read at once.
+/// The number of rows that are read at once.
 const PAGE_ROWS: u64 = 256;
 
 /// A call, assembled from its rows. Each row matches its leaf.
@@ -21,7 +21,7 @@ const PAGE_ROWS: u64 = 256;
 pub struct RecordedCall {
     /// Its id.
     pub invocation: Invocation,
-    /// The row of its start, if it has one.
+    /// The row of its latest start, if the start was recorded.
     pub started: Option<u64>,
     /// The facts of the call; `None` if the row that has them is missing, pruned or damaged.
     pub call: Option<Call>,
@@ -88,8 +88,9 @@ impl RecordedCall {
         self.started.into_iter().chain(self.end.row())
     }
 
-    /// Whether the call's start was recorded, in which case more payloads are kept. More are also
-    /// kept for a call that a person was asked about, but these rows do not show that.
+    /// Whether the call's start was recorded. Then the call may change something, so more of its
+    /// payloads are kept. More are also kept for a call that a person was asked about, but a call's
+    /// rows do not show this.
     pub fn matters(&self) -> bool {
         self.started.is_some()
     }
@@ -101,7 +102,7 @@ impl RecordedCall {
 }
 
 impl Reader {
-    /// A call, by its id. Of a call with more than 10,000 rows, the newest 10,000 count.
+    /// A call, by its id. If a call has more than 10,000 rows, only the newest 10,000 are read.
     ///
     /// # Errors
     /// [`Error::NoRow`] if no row is about the call, [`Error::Differs`] or [`Error::Record`] if a
@@ -124,9 +125,9 @@ impl Reader {
     }
 
     /// Calls `each` with the calls that ended in the rows from `from` up to `to`, in the order of
-    /// their ends. Calls that started there and have no end come last. Skips pruned rows, and rows
-    /// that were added about a call after its end. Keeps the ids of all calls of these rows in
-    /// memory.
+    /// their ends. Calls that started in these rows and have no end come last. Skips pruned rows,
+    /// and rows that were added about a call after its end. Keeps the ids of all calls of these
+    /// rows in memory.
     ///
     /// # Errors
     /// The errors of [`Reader::call`] and of `each`.
@@ -216,7 +217,7 @@ impl Reader {
     }
 }
 
-/// Separates damage of a row from all other errors.
+/// Separates damage of a row (the inner error) from all other errors.
 fn undamaged<T>(read: Result<T, Error>) -> Result<Result<T, Error>, Error> {
     match read {
         Err(error @ (Error::Differs(_) | Error::Record(_))) => Ok(Err(error)),
@@ -231,6 +232,7 @@ struct Over<'a> {
     /// Rows before this one are looked up in the index.
     from: u64,
     index: Option<Connection>,
+    /// Whether each call that was looked up has ended.
     calls: HashMap<Invocation, bool>,
 }
 
@@ -267,7 +269,7 @@ impl Over<'_> {
     }
 }
 
-/// The record of a row, if it was not pruned; it must match the leaf.
+/// The record of a row; `None` if it was pruned. Fails if the record does not match the leaf.
 fn read(row: &Row) -> Result<Option<Record>, Error> {
     let Some(record) = &row.record else {
         return Ok(None);

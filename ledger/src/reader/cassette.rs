@@ -27,23 +27,23 @@ pub struct Selection {
     pub all: bool,
 }
 
-/// A cassette, with the numbers of its calls.
+/// A cassette, with the number of its calls, and of the calls that were left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CassetteExport {
     /// The file.
     pub bytes: Vec<u8>,
     /// The number of calls in it.
     pub calls: usize,
-    /// The number of calls that were left out, by reason: `input` or `output` (it is missing),
-    /// `unfinished`, `unsigned` (no checkpoint covers all rows of the call).
+    /// The number of calls that were left out, by reason: `input` or `output` (this payload is
+    /// missing), `unfinished`, or `unsigned` (no checkpoint covers all rows of the call).
     pub left_out: BTreeMap<&'static str, usize>,
 }
 
 impl Reader {
-    /// Writes calls with their payloads, and proofs that their rows are below the newest
-    /// checkpoint. Skips nested, refused and replayed calls, calls that ended with a question, and
-    /// calls without a known tool, since a replay makes no nested calls, applies the current rules,
-    /// and asks nothing.
+    /// Writes calls with their payloads, and proofs that the newest checkpoint covers their rows.
+    /// Skips nested calls, since a replay makes none; refused calls, since a replay applies the
+    /// current rules; calls that ended with a question, since a replay asks nothing; replayed
+    /// calls; and calls without a known tool.
     ///
     /// # Errors
     /// [`Error::NoCheckpoint`], [`Error::Differs`]; [`Error::TooMuch`] if the calls exceed one
@@ -140,7 +140,7 @@ impl Reader {
                 seq,
             };
             let line = serde_json::to_vec(&line).map_err(|_| Error::corrupt("a row"))?;
-            // Reserves room for the head, which comes before the lines.
+            // The sum includes the longest possible head, which comes before the lines.
             let bytes = lines.len() + line.len() + 1 + MAX_LINE_BYTES;
             if count > MAX_CASSETTE_ROWS || bytes > MAX_CASSETTE_BYTES {
                 return Err(Error::TooMuch);

@@ -31,8 +31,8 @@ CREATE TABLE made (one INTEGER PRIMARY KEY CHECK (one = 1), origin TEXT NOT NULL
     owner: "a ledger's index",
 };
 
-/// Created after the first list has inserted the rows. That takes a fraction of the time that
-/// inserting rows below existing indexes takes.
+/// The indexes of the database, created after the first list has inserted the rows. Inserting the
+/// rows while the indexes exist takes several times as long.
 const INDEXES: &str = "
 CREATE INDEX row_person ON row (person, seq) WHERE person IS NOT NULL;
 CREATE INDEX row_tool ON row (tool, seq) WHERE tool IS NOT NULL;
@@ -222,7 +222,7 @@ impl Reader {
         while let Some(row) = rows.next()? {
             leaf = Some(Hex(row.get(1)?));
             let bytes = row.get_ref(2)?.as_blob_or_null().unwrap_or_default();
-            // The row was pruned, or is not a record.
+            // Skips a row that was pruned or is not a record.
             let Some(Ok(record)) = bytes.map(Record::of_row) else {
                 continue;
             };
@@ -234,7 +234,8 @@ impl Reader {
             let (person, tool) = (record.event.person(), record.event.tool());
             let invocation = record.invocation().map(|id| *id.0.as_bytes());
             let (person, tool) = (person.map(|person| person.0), tool.map(Tool::as_str));
-            // An end does not repeat the call of its start.
+            // The end of a call does not repeat the person and the tool if the call's start has
+            // them: they are taken from the start.
             let is_end = matches!(record.event, Event::Ended(_) | Event::Abandoned(_));
             let start = match invocation.filter(|_| is_end && call.is_none()) {
                 Some(invocation) => started

@@ -13,7 +13,7 @@ use crate::reader::Reader;
 use crate::record::Hash;
 use crate::tree::{Edge, consistency_ranges, inclusion_ranges, node_hash, split, verify_inclusion};
 
-/// The first line of a proof of C2SP tlog-proof.
+/// The first line of a proof in the format C2SP tlog-proof.
 const HEADER: &str = "c2sp.org/tlog-proof@v1";
 
 /// Proofs of rows under one checkpoint.
@@ -94,7 +94,7 @@ impl Reader {
     /// the tree of `old` rows.
     ///
     /// # Errors
-    /// [`Error::NoRow`] if the ledger has fewer rows.
+    /// [`Error::NoRow`] if the ledger has fewer than `size` rows.
     pub fn prove_consistency(&self, old: u64, size: u64) -> Result<Vec<Hash>, Error> {
         if size > self.size()? {
             return Err(Error::NoRow(size.to_string().into()));
@@ -120,8 +120,9 @@ struct Subtrees {
 }
 
 impl Subtrees {
-    /// Requests a range of [`inclusion_ranges`]: a complete subtree, or the right end of a tree,
-    /// which consists of complete subtrees.
+    /// Requests the root of a range of [`inclusion_ranges`]. If the range is not a complete
+    /// subtree, it is the right end of a tree: then requests the roots of the complete subtrees
+    /// that it consists of.
     fn ask(&mut self, range: Range<u64>) {
         let (start, length) = (range.start, range.end - range.start);
         if length.is_power_of_two() {

@@ -10,13 +10,13 @@ use crate::reader::Reader;
 use crate::record::Hash;
 use crate::tree::Edge;
 
-/// Hashes of a full tile, and entries of a full bundle.
+/// The number of hashes in a full tile, and of records in a full bundle of entries.
 const WIDTH: usize = 256;
 
 impl Reader {
     /// Writes the rows below the newest checkpoint to a new directory: `checkpoint`, hashes under
-    /// `tile/LEVEL/`, records under `tile/entries/`. Bundles of entries that were pruned are left
-    /// out. Returns the size of the tree.
+    /// `tile/LEVEL/`, records under `tile/entries/`. A bundle of entries is left out if any of its
+    /// records was pruned. Returns the size of the tree.
     ///
     /// # Errors
     /// [`Error::NoCheckpoint`] without a checkpoint, [`Error::Differs`] if it signs other rows,
@@ -73,7 +73,8 @@ fn place(size: u64) -> (u64, usize) {
     (last / WIDTH as u64, count)
 }
 
-/// For each level: the number of its full tiles, and the hashes that are in no tile yet.
+/// Writes tiles. `levels` has for each level the number of its full tiles, and the hashes that are
+/// in no tile yet.
 struct Tiles<'d> {
     directory: &'d Path,
     levels: Vec<(u64, Vec<Hash>)>,
@@ -94,7 +95,7 @@ impl Tiles<'_> {
         let (full, hashes) = (*number, std::mem::take(hashes));
         *number += 1;
         self.write_hashes(level, full, &hashes)?;
-        // A full tile is one hash of the level above.
+        // The root of a full tile is one hash of the level above.
         self.push(level + 1, hashes.into_iter().collect::<Edge>().root())
     }
 

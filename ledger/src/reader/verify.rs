@@ -23,7 +23,7 @@ const MAX_FINDINGS: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Finding {
-    /// The row's record is not the one of its leaf.
+    /// The row's record does not match its leaf.
     #[error("row {seq}: its record is not the one that was written")]
     Row {
         /// The row.
@@ -38,9 +38,9 @@ pub enum Finding {
     /// Rows are missing.
     #[error("rows {from} up to {to} are missing")]
     Missing {
-        /// The first of them.
+        /// The first missing row.
         from: u64,
-        /// The first that exists again.
+        /// The first row that exists again.
         to: u64,
     },
     /// Rows were changed, moved, inserted or deleted: the tree up to `to` is not what was signed.
@@ -48,7 +48,7 @@ pub enum Finding {
     Between {
         /// The first row that may be concerned.
         from: u64,
-        /// The first that is not.
+        /// The first row after them.
         to: u64,
     },
     /// The ledger is shorter than a checkpoint.
@@ -59,8 +59,9 @@ pub enum Finding {
         /// The rows that were signed.
         expected: u64,
     },
-    /// The checkpoint is not one of this ledger and its key, its size or edge is wrong, or it
-    /// differs from the one of the same size that was kept elsewhere.
+    /// The checkpoint is invalid: it is of another ledger, is not signed by this ledger's key, has
+    /// a wrong size or edge, or differs from the checkpoint of the same size that was kept
+    /// elsewhere.
     #[error(
         "the checkpoint of {size} rows is not this ledger's, or another than the one kept elsewhere"
     )]
@@ -68,8 +69,8 @@ pub enum Finding {
         /// Its size.
         size: u64,
     },
-    /// The head is not the tree of the rows: the head was changed, or rows after the newest
-    /// checkpoint were.
+    /// The head (the stored size and edge of the tree) does not match the rows: either the head or
+    /// rows after the newest checkpoint were changed.
     #[error("rows from {from} on: the head is not the tree of the rows")]
     Head {
         /// The first row that may be concerned.
@@ -111,10 +112,10 @@ impl VerifiedLedger {
     }
 }
 
-/// The tree that a checkpoint of some size signs.
+/// The tree that a checkpoint signs.
 struct Signed {
     root: Hash,
-    /// The edge that the file has for it, if it matches the root.
+    /// The tree's edge as the file has it; `None` if the file has none that matches the root.
     edge: Option<Edge>,
 }
 
@@ -146,8 +147,8 @@ impl Reader {
         let head = head(&self.records)?;
         let signed = self.signed(elsewhere, found)?;
         let mut next = signed.iter().peekable();
-        // The edge of the rows so far; `None` after missing or changed rows, until a checkpoint has
-        // an edge.
+        // The edge of the rows so far. After missing or changed rows, it is `None` until the next
+        // checkpoint with an edge. `good` is the size of the last checkpoint so far.
         let mut edge = Some(Edge::new());
         let (mut size, mut good) = (0_u64, 0);
         // The row before which records were pruned: `pruned` according to rows below a checkpoint,
@@ -252,7 +253,7 @@ impl Reader {
                 found.add(Finding::Checkpoint { size: *size });
             }
         }
-        // A checkpoint of zero rows can't be wrong.
+        // A checkpoint of zero rows covers no row to compare.
         all.remove(&0);
         Ok(all)
     }

@@ -1,5 +1,5 @@
-//! The kinds of records and their fields. Fields are written in the order in which they are
-//! declared, so they are sorted by name, as RFC 8785 requires.
+//! The kinds of records and their fields. Fields are written in the order of their declarations,
+//! which are therefore sorted by name, as RFC 8785 requires.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,8 @@ fields! {
         build: Version;
         /// Digests of the manifests of its bundles, sorted.
         bundles: Vec<Hash>, if "Vec::is_empty";
-        /// SHA-256 over the sorted digests of all bundles, including bundles that did not fit.
+        /// SHA-256 over the sorted digests of all bundles, including bundles that did not fit into
+        /// `bundles`.
         bundles_set: Option<Hash>, if "Option::is_none";
         /// The confinement of the process that runs guests.
         confinement: Word;
@@ -68,8 +69,7 @@ fields! {
 
     /// Bytes that a caller, guest or server made.
     Content {
-        /// [`commitment`](crate::payload::commitment) to the bytes and their salt, if they are
-        /// kept.
+        /// [`commitment`](crate::payload::commitment) to the bytes, if the bytes are kept.
         commitment: Option<Hash>, if "Option::is_none";
         /// How many bytes.
         size: Number;
@@ -83,8 +83,8 @@ fields! {
         why: Code;
     }
 
-    /// The ids of a call in its caller's protocol, in closed grammars. Text of any other form is
-    /// left out.
+    /// The ids of a call in its caller's protocol. An id that does not match the grammar of its
+    /// type is left out.
     #[derive(Default)]
     Native {
         /// The id of the request, as text; for MCP, the JSON-RPC id.
@@ -111,12 +111,12 @@ fields! {
         native: Native, if "Native::is_empty";
         /// The invocation that made this call.
         parent: Option<Invocation>, if "Option::is_none";
-        /// On whose behalf it is made. The writer fills it in.
+        /// The principal on whose behalf it is made. The writer fills it in.
         person: Option<Person>, if "Option::is_none";
         /// Digest of the policy that decided.
         policy: Option<Hash>, if "Option::is_none";
         /// Drivers that were considered but can't serve the call, each with the reason. If the
-        /// policy denies all drivers, `driver` is among them.
+        /// policy denies `driver`, it is one of them.
         rejected: Vec<Rejected>, if "Vec::is_empty";
         /// The recorded call that this one repeats.
         rerun_of: Option<Invocation>, if "Option::is_none";
@@ -124,7 +124,7 @@ fields! {
         root: Option<Invocation>, if "Option::is_none";
         /// The rules by which the policy allowed or denied the call.
         rules: Vec<Rule>, if "Vec::is_empty";
-        /// Digest of the tool's surface.
+        /// Digest of the surface of the tool's bundle: what a model or a policy sees of it.
         surface: Option<Hash>, if "Option::is_none";
         /// The tool; `None` if the name is unknown.
         tool: Option<Part<Tool>>, if "Option::is_none";
@@ -167,7 +167,8 @@ fields! {
         origin: Option<Word>, if "Option::is_none";
         /// The output.
         output: Option<Content>, if "Option::is_none";
-        /// The invocation whose reply this call got, since it repeated an id that its caller gave.
+        /// The earlier invocation whose reply this call got, because the caller gave both the same
+        /// id.
         repeats: Option<Invocation>, if "Option::is_none";
         /// The stage in which it ended.
         stage: Word;
@@ -211,7 +212,7 @@ fields! {
         call: Call;
         /// Its id.
         invocation: Invocation;
-        /// The ledger that the cassette was exported from: the digits of its origin.
+        /// The ledger from which the cassette was exported: the digits of the ledger's origin.
         ledger: Hex<16>;
         /// The recorded call whose result this call got.
         of: Invocation;
@@ -219,8 +220,8 @@ fields! {
         outcome: Outcome;
     }
 
-    /// Refusals, and questions for approval, that were counted instead of recorded. The first ones
-    /// of a principal have separate rows.
+    /// Refusals, and questions for approval, that were counted instead of recorded. The first few
+    /// of each principal in a second have separate rows.
     RefusedMore {
         /// Their number by code.
         codes: BTreeMap<Code, Number>, if "BTreeMap::is_empty";
@@ -232,7 +233,8 @@ fields! {
         since: Number;
     }
 
-    /// A bundle was installed, revoked or otherwise changed. The store's own row is authoritative.
+    /// A bundle was installed, revoked or otherwise changed. The log of the bundle store is
+    /// authoritative.
     Trust {
         /// What was done.
         action: TrustAction;
@@ -248,8 +250,7 @@ fields! {
         version: Option<Version>, if "Option::is_none";
     }
 
-    /// A step of an approval: a person was asked or answered, or the answer was remembered, revoked
-    /// or expired.
+    /// A step of an approval: a question or an answer, or what happened to one of them later.
     Approval {
         /// The person's answer.
         answer: Option<Answer>, if "Option::is_none";
@@ -304,13 +305,13 @@ fields! {
 
     /// Records were deleted; their leaves stay.
     Pruned {
-        /// All rows before this one: whole groups of 256, from the first row on.
+        /// The records of all rows before this row were deleted. The number is a multiple of 256.
         to: Number;
     }
 
     /// A session ended, in good order or for the reason in `why`.
     Closed {
-        /// Why it ended, if it was not in good order.
+        /// Why it ended, if not in good order.
         why: Option<Code>, if "Option::is_none";
     }
 }

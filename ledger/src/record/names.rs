@@ -69,7 +69,7 @@ names! {
     });
     /// A version of a program or a bundle: `1.4.0-rc.1`.
     Version, 64, is_version;
-    /// A code of a result, the host's or a driver's: `toolward:canceled`.
+    /// A code of a result, from the host or from a driver: `toolward:canceled`.
     Code, 128, |text| lower(text, b"_:.-");
     /// A word of a closed set that the host knows: a class, a stage, a limit.
     Word, 40, |text| lower(text, b"_-");
@@ -77,7 +77,7 @@ names! {
     Action, 80, |text| text.strip_prefix('@').map_or_else(|| lower(text, b"._:/-"), |rest| lower(rest, b"._:/-"));
     /// A rule of the policy by its kind and place: `grant:3`.
     Rule, 24, |text| lower(text, b":");
-    /// What a caller's protocol calls a call, such as the id of a request: `call_7fK2`.
+    /// The id of a call in its caller's protocol, such as the id of a request: `call_7fK2`.
     NativeId, 128, |text| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:/+=@|".contains(&byte));
     /// A parent of W3C Trace Context: `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`.
     TraceParent, 55, is_trace_parent;
@@ -108,7 +108,8 @@ impl TraceParent {
     }
 }
 
-/// Version, trace, span and flags. Version `ff`, and ids of zeros, are not valid.
+/// Whether the text consists of version, trace, span and flags. Version `ff`, and ids of only
+/// zeros, are not valid.
 fn is_trace_parent(text: &str) -> bool {
     let mut parts = text.split('-');
     let mut part = |length, forbidden| {
@@ -120,8 +121,8 @@ fn is_trace_parent(text: &str) -> bool {
     part(2, b'f') && part(32, b'0') && part(16, b'0') && part(2, b' ')
 }
 
-/// Starts with a lower-case letter or a digit, and contains only lower-case letters, digits and
-/// `others`.
+/// Whether `text` starts with a lower-case letter or a digit, and contains only lower-case letters,
+/// digits and `others`.
 fn lower(text: &str, others: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let mut bytes = text.bytes();
@@ -186,8 +187,8 @@ impl Digits {
     fn of(bytes: &[u8]) -> Self {
         let mut text = [0; 64];
         for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
-            // Does not use `map` of arrays, which is not inlined. Most of a record is hexadecimal
-            // digits.
+            // Does not use `map` of arrays, since it is not inlined, and most of a record is
+            // hexadecimal digits.
             *pair = [letter(byte >> 4), letter(byte & 15)];
         }
         let length = (2 * bytes.len()).min(64);

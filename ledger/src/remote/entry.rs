@@ -1,5 +1,6 @@
-//! Entries in frames. The recorder checks each entry again, with the types of record fields. A
-//! recording process may state only some events, and not the fields that the writer fills in.
+//! Entries in frames. The recorder checks each entry again, with the types of record fields. The
+//! recording process, which sends the entries, may state only some events, and may not set the
+//! fields that the writer fills in.
 
 use std::io;
 
@@ -31,7 +32,7 @@ fn payloads() -> impl Iterator<Item = (u8, PayloadKind)> {
 
 /// Adds an entry to a frame.
 ///
-/// A payload that is too long is left out, since the event has its size.
+/// A payload that is too long is left out. The event has its size in any case.
 pub(super) fn write(to: &mut Vec<u8>, entry: &Entry) -> Result<(), RecordError> {
     let principal = entry.principal.as_deref();
     let given = entry.given.as_ref();
@@ -72,8 +73,8 @@ pub(super) fn read(body: &mut FrameBody<'_>) -> Result<Entry, FrameError> {
         return Err(FrameError::Bad("unknown flags"));
     }
     let record = body.counted(MAX_RECORD_BYTES)?;
-    // `Record::parse` is not needed: it encodes the record to compare the spelling, and the writer
-    // encodes it in any case.
+    // Any spelling is accepted, since the writer encodes the record again. `Record::parse` would
+    // encode it just to compare the spelling.
     let record = Record::of_row(record).map_err(|_| FrameError::Bad("not a record"))?;
     if record.session != NO_SESSION {
         return Err(FrameError::Bad("it names a session"));
@@ -129,8 +130,8 @@ pub(super) fn read_given(body: &mut FrameBody<'_>) -> Result<Given, FrameError> 
     })
 }
 
-/// Checks that a recording process may state the event. Only the recorder may state other events,
-/// and it also sets person, commitments and whether a row is late.
+/// Checks that the recording process may state the event. Only the recorder may state the other
+/// events, and may set the person, the commitments, and whether a row is late.
 fn stated(mut event: Event) -> Result<Event, FrameError> {
     match &event {
         Event::Opened(_)
@@ -220,13 +221,13 @@ fn counted(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend_from_slice(bytes);
 }
 
-/// Why a frame was not taken.
+/// Why a frame was not read or was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// The other side is gone, or the socket failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The bytes are not a frame, or an unexpected frame.
+    /// The bytes are not a frame, or are a frame that is not accepted here.
     #[error("a frame can't be taken: {0}")]
     Bad(&'static str),
 }

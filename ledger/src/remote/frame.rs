@@ -15,13 +15,14 @@ use crate::writer::{MAX_ROWS, WrittenRows};
 const MAX_START_BYTES: usize = 64 * 1024;
 /// The most bytes of the recorder's text about a failure.
 const MAX_TEXT_BYTES: usize = 1024;
-/// The most bytes of small frames.
+/// The most bytes of a request to flush, and of the question whether an id was given.
 const MAX_SMALL_BYTES: usize = 2 * 1024;
-/// The most bytes of an answer: a fully escaped text, and rows.
+/// The most bytes of an answer. They suffice for a text in which all bytes are escaped, and the
+/// rows.
 const MAX_ANSWER_BYTES: usize = 16 * 1024;
 
-/// The initial capacity of a request's body, which suffices for most entries. It is below 1 KiB for
-/// the same reason as the capacity of a record's line.
+/// The initial capacity of a request's body, which suffices for most entries. It is below 1 KiB,
+/// since from 1 KiB on glibc's `malloc` first consolidates its free chunks, which takes time.
 const BODY_CAPACITY_BYTES: usize = 1000;
 
 const START: u8 = 1;
@@ -32,7 +33,7 @@ const GIVEN: u8 = 5;
 const END: u8 = 6;
 const ANSWER: u8 = 13;
 
-/// From the recording process to the recorder.
+/// A frame from the recording process, whose calls are recorded, to the recorder.
 #[derive(Clone, Debug)]
 pub enum RequestFrame {
     /// The first frame.
@@ -62,7 +63,7 @@ pub enum RequestFrame {
     End,
 }
 
-/// From the recorder to the recording process.
+/// A frame from the recorder to the recording process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AnswerFrame {
@@ -74,8 +75,9 @@ pub enum AnswerFrame {
     To {
         /// The number of the request.
         id: u64,
-        /// The result: success, or the part of the error that the recording process needs. For a
-        /// question, success means that the id is new; otherwise [`Error::Given`].
+        /// The result: success, or the part of the error that the recording process needs. For
+        /// [`RequestFrame::Given`], success means that the id is new, and [`Error::Given`] that it
+        /// is not.
         #[serde(with = "sent_outcome")]
         outcome: Result<(), Error>,
     },
@@ -134,7 +136,8 @@ impl RequestFrame {
     /// Writes the frame.
     ///
     /// # Errors
-    /// [`Error::Record`] if it does not fit a frame, otherwise the writer's error.
+    /// [`Error::Record`] if a part is too long for a frame; errors of the operating system and of
+    /// `to`.
     pub fn write(&self, to: &mut impl Write) -> Result<(), Error> {
         let mut body = Vec::with_capacity(BODY_CAPACITY_BYTES);
         let kind = match self {
@@ -191,7 +194,7 @@ impl AnswerFrame {
     /// Writes the frame.
     ///
     /// # Errors
-    /// Errors of the writer.
+    /// Errors of `to`.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         frame(to, ANSWER, &[&serde_json::to_vec(self)?])
     }

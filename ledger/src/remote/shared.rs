@@ -44,7 +44,7 @@ struct State {
 }
 
 impl State {
-    /// The time since which the recorder owes an answer.
+    /// Since when a request or a batch has waited for the recorder without any answer from it.
     fn waits_since(&self) -> Option<Instant> {
         let oldest = self.asked.values().next().map(|asked| asked.at);
         let since = [oldest, self.sending].into_iter().flatten().min()?;
@@ -63,9 +63,9 @@ impl State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answering {
     InTime,
-    /// New requests fail at once until it answers again.
+    /// New requests fail at once until the recorder answers again.
     Late,
-    /// It counts as lost.
+    /// The recorder counts as lost.
     Never,
 }
 
@@ -107,7 +107,8 @@ impl ConnectionState {
             return None;
         }
         if let Some(undo) = &undo {
-            // A call that starts again runs, so nothing may revoke its start afterwards.
+            // The call starts again and will run, so its earlier start must not be revoked any
+            // more.
             let call = undo.event.of_call();
             for earlier in state.asked.values_mut() {
                 earlier
@@ -136,7 +137,7 @@ impl ConnectionState {
     }
 
     /// Removes a start that was registered but not sent, if its caller has given up. Returns
-    /// whether it did.
+    /// whether the start was removed.
     pub(super) fn withdraw_late(&self, id: u64) -> bool {
         let mut state = self.state();
         let late = |asked: &Asked| asked.waiting.is_none() && asked.is_start;
@@ -147,8 +148,8 @@ impl ConnectionState {
         is_late
     }
 
-    /// Answers the waiting caller. If the caller has given up but the request was done, returns the
-    /// entry that revokes it.
+    /// Answers the waiting caller. If the caller has given up and the request was a start that was
+    /// written, returns the entry that revokes the start.
     pub(super) fn answer(&self, id: u64, outcome: Result<(), Error>) -> Option<Box<Entry>> {
         let mut state = self.state();
         state.answered = Some(Instant::now());
@@ -169,8 +170,8 @@ impl ConnectionState {
         self.state().sending = begins.then(Instant::now);
     }
 
-    /// Answers callers that have waited too long with an error. Returns whether the recorder
-    /// answers in time.
+    /// Sends an error to callers that have waited too long. Returns whether the recorder answers in
+    /// time.
     pub(super) fn look(&self, now: Instant) -> Answering {
         let mut state = self.state();
         let late: Vec<AnswerSender> = (state.asked.values_mut())
@@ -200,7 +201,7 @@ impl ConnectionState {
         self.state().written.clone()
     }
 
-    /// Notes that the connection has ended. The first report counts.
+    /// Notes that the connection has ended. If this was noted before, `how` is ignored.
     pub(super) fn end(&self, how: Result<(), Error>) {
         let mut state = self.state();
         let how = state.ended.get_or_insert(how).clone();
@@ -216,7 +217,7 @@ impl ConnectionState {
         }
     }
 
-    /// Why nothing can be recorded any more.
+    /// Why nothing can be recorded any more; `None` until the connection has ended.
     pub(super) fn problem(&self) -> Option<Error> {
         let state = self.state();
         let ended = state.ended.as_ref()?;

@@ -21,14 +21,14 @@ use crate::writer::{LedgerOptions, WrittenRows};
 
 /// The time between two attempts to write rows that could not be written.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// The time between two rows that count missing rows, while rows are left out on purpose.
+/// The shortest time between two `gap` rows, which count the rows that were not written.
 const GAP_INTERVAL: Duration = Duration::from_secs(10);
 /// How long to wait for other processes while no row is awaited. No row is written in the meantime.
 const NOBODY_WAITS: Duration = Duration::from_secs(2);
 /// The shortest wait for other processes.
 const LEAST_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// The half of a session in the writer's thread.
+/// The state of a session in the writer's thread.
 pub(super) struct WriterThread {
     options: LedgerOptions,
     records: Connection,
@@ -37,7 +37,7 @@ pub(super) struct WriterThread {
     secret: GivenSecret,
     session: Own,
     late: Late,
-    /// Rows whose answer waits for another attempt.
+    /// Rows that could not be written yet, and whose callers wait for another attempt.
     retried: Vec<QueuedRow>,
     /// Whether commits wait for the disk now; `None` if unknown.
     durable: Option<bool>,
@@ -119,7 +119,7 @@ impl WriterThread {
             let (closing, why) = (batch.closing, batch.why.clone());
             self.write(batch);
             if closing {
-                // Rows that wait for another attempt get their last one.
+                // Rows that wait for another attempt get the last attempt now.
                 self.gap = None;
                 self.write(Batch::default());
                 let written = std::mem::take(&mut self.written);
@@ -206,7 +206,7 @@ impl WriterThread {
         self.records.busy_timeout(timeout)?;
         self.payloads.busy_timeout(timeout)?;
         let room = self.room()?;
-        // The payloads of a row that is not written are not written either.
+        // If a row is not written, its payloads are not stored either.
         let shares = &self.shares;
         let fitting = rows.iter_mut().filter(|row| fits(row, room, shares));
         let mut entries: Vec<&mut Entry> = fitting.map(|row| &mut row.entry).collect();
@@ -268,7 +268,7 @@ impl WriterThread {
         }
         match note {
             Some(note) => self.publish(&note),
-            // If this checkpoint fails, the next one covers the rows, which are committed.
+            // The rows are committed, so if this checkpoint fails, the next checkpoint covers them.
             None if due => {
                 if let Err(error) = self.checkpoint() {
                     tracing::warn!(%error, "no checkpoint of the ledger was made");
@@ -305,14 +305,14 @@ impl WriterThread {
             let mut statement = self.records.prepare_cached(statement)?;
             append::unsigned(statement.query_row([], |row| row.get(0))?)
         };
-        // Pages that pruning emptied are reused before the file grows.
+        // Pages that pruning emptied count as free, since they are reused before the file grows.
         let used = number("PRAGMA page_count")?.saturating_sub(number("PRAGMA freelist_count")?);
         let bytes = used.saturating_mul(number("PRAGMA page_size")?);
         let percent = bytes.saturating_mul(100) / self.options.max_bytes.max(1);
         Ok(RecordRoom::left(percent))
     }
 
-    /// Signs the tree, and waits until it is on the disk with all rows before it.
+    /// Makes a checkpoint if rows are new. Waits until the checkpoint and the rows are on the disk.
     fn checkpoint(&mut self) -> Result<(), Error> {
         self.wait_for_disk(true)?;
         let mut rows = Appending::begin(&mut self.records)?;
@@ -344,14 +344,15 @@ impl WriterThread {
         if left {
             return Err(Error::Late);
         }
-        // The next session finds no file of this session, and abandons its unfinished calls.
+        // Removes the session's file. So the next session abandons the calls of this session that
+        // are still unfinished.
         self.session.end();
         Ok(())
     }
 }
 
 /// Appends a row, and stores the caller's id if the entry has one. If the id was given before,
-/// returns [`Error::Given`] and appends nothing. An entry that ends a call frees its id instead.
+/// returns [`Error::Given`] and appends nothing. If the entry ends a call, frees the id instead.
 fn one(
     rows: &mut Appending<'_>,
     entry: &Entry,

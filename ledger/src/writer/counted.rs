@@ -1,8 +1,8 @@
 //! Rows that are counted instead of written. If a row can't be written and no caller awaits it, it
 //! is counted. Awaited rows of ended calls are held in reserve until they can be written, up to 64
-//! KiB; beyond that, they are counted, too. Beyond a few per second, refusals of a principal and
-//! questions to it become one row with counts by code. They are counted on arrival, so that a flood
-//! takes no room in the queue.
+//! KiB; beyond that, they are counted, too. Only the first few refusals and questions of a
+//! principal in a second get separate rows. All others become one row with counts by code. They are
+//! counted on arrival, so that a flood takes no room in the queue.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem::size_of;
@@ -73,14 +73,14 @@ impl Late {
 
 /// How long refusals are counted together.
 const WINDOW: Duration = Duration::from_secs(1);
-/// The most refusals and questions of a window that get separate rows.
+/// The most refusals and questions of a principal in a window that get separate rows.
 const ROWS: u32 = 10;
 /// The most principals that are counted separately. All others are counted together.
 const PRINCIPALS: usize = 4096;
 /// The most codes that are counted separately.
 const CODES: usize = 24;
-/// The code for all other codes. No code of a host or a driver has this form or the form of
-/// [`QUESTIONS`].
+/// The code under which all other codes are counted. Like [`QUESTIONS`], it has a form that no code
+/// of a host or a driver has: with a hyphen and without a colon.
 const OTHER: &str = "other-codes";
 /// The code under which questions for approval are counted.
 const QUESTIONS: &str = "approval-asked";
@@ -99,7 +99,8 @@ struct Window {
 }
 
 impl Refusals {
-    /// Counts an entry; returns it if it gets a separate row.
+    /// Counts a refusal or a question. Returns the entry if it gets a separate row, as all other
+    /// entries do.
     pub(super) fn take(&mut self, entry: Entry, now: Instant) -> Option<Entry> {
         let code = match &entry.event {
             Event::Refused(body) => body.outcome.code.clone(),
@@ -133,7 +134,8 @@ impl Refusals {
         None
     }
 
-    /// The rows of the windows that have ended, or of all windows if `all` is set.
+    /// Removes the windows that have ended, or all windows if `all` is set. Returns the rows with
+    /// their counts.
     pub(super) fn ended(&mut self, now: Instant, all: bool) -> Vec<Entry> {
         let ended = self
             .windows

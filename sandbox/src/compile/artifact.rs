@@ -1,7 +1,7 @@
-//! Makes artifacts trustworthy: a signature covers the component that an artifact was compiled
-//! from, the engine that it was compiled for, and its bytes. The public key can only verify
-//! artifacts. A forged byte of a loaded artifact would run as native code, so each function that
-//! loads artifacts names the check that makes its input trustworthy.
+//! Makes artifacts (compiled components) trustworthy: a signature covers an artifact's bytes, the
+//! component that it was compiled from, and the engine that it was compiled for. The public key can
+//! only verify artifacts. A forged byte of a loaded artifact would run as native code, so each
+//! function that loads artifacts names the check that makes its input trustworthy.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -64,8 +64,7 @@ pub(super) fn from_own_bytes(engine: &Engine, bytes: &[u8]) -> Result<Component>
 /// Maps an open file whose signature `open_genuine` has just checked on the same file handle.
 #[expect(unsafe_code, reason = "deserialising native code")]
 pub(super) fn from_checked_file(engine: &Engine, file: &File) -> Result<Component> {
-    // `/proc/self/fd/N` is the file that was checked, even if its path has been
-    // replaced since.
+    // `/proc/self/fd/N` is the file that was checked, even if its path has been replaced since.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // SAFETY: the signature over component digest, engine hash and content matched, so the
     // compiling process wrote the file for this engine. The file has mode 0400 and is in a 0700

@@ -1,8 +1,8 @@
-//! Compiling in separate processes. This process starts a *broker* before it handles guests and
-//! before it confines itself. Only the broker writes the cache and has the key that signs
-//! artifacts. For each component, the broker starts a *worker*, a process with limits and without
-//! files or network. This process sends the bytes of components, and accepts only artifacts that
-//! verify.
+//! Compiling in separate processes. The host's process starts a *broker* before it handles guests
+//! and before it confines itself. Only the broker writes the cache and has the key that signs
+//! artifacts (compiled components). For each component, the broker starts a *worker*, a process
+//! with limits and without files or network. The host's process sends the bytes of components, and
+//! accepts only artifacts that verify.
 //!
 //! Broker and worker are programs of the embedder, usually the embedder's own program with another
 //! argument. The broker calls [`run_broker`] first in `main`, and the worker [`run_worker`].
@@ -44,19 +44,19 @@ pub use serve::run_broker;
 /// the cache, and removed the artifact before this process opened it.
 const ATTEMPTS: usize = 2;
 
-/// The programs of broker and worker.
+/// The program of broker and worker, with the arguments for each.
 #[derive(Debug, Clone)]
 pub struct BrokerCommand {
     /// The full path of the program.
     pub program: PathBuf,
-    /// The arguments that make it call [`run_broker`].
+    /// The arguments with which the program calls [`run_broker`].
     pub broker: Vec<OsString>,
-    /// The arguments that make it call [`run_worker`].
+    /// The arguments with which the program calls [`run_worker`].
     pub worker: Vec<OsString>,
 }
 
-/// A connection to a broker. Cheap to clone; dropping the last clone ends the broker
-/// and all its workers.
+/// A connection to a broker. Cheap to clone; dropping the last clone ends the broker and all its
+/// workers.
 ///
 /// The broker and its workers are usually the same program, started with other arguments:
 ///
@@ -107,8 +107,8 @@ pub struct BrokerBuilder {
     pub cache_limit: u64,
     /// The most that compiling one component may cost.
     pub limits: CompileLimits,
-    /// The most components that are compiled at once. Default: one less than the
-    /// machine has cores, and at least one.
+    /// The most components that are compiled at once. Default: one less than the machine has cores,
+    /// and at least one.
     pub workers: NonZeroUsize,
     /// The size of the largest component. Default: the default of
     /// [`toolward_policy::Limits::component_bytes`].
@@ -116,8 +116,8 @@ pub struct BrokerBuilder {
 }
 
 impl BrokerBuilder {
-    /// Keeps compiled drivers in this directory, which only the broker writes to.
-    /// Default: no cache; each host compiles them again.
+    /// Keeps compiled drivers in this directory, which only the broker writes to. Default: no
+    /// cache; each host compiles the drivers again.
     pub fn cache(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cache = Some(directory.into());
         self

@@ -84,8 +84,8 @@ impl Cache {
         &self.key
     }
 
-    /// The component compiled for `engine`, if the cache has a genuine artifact of at most
-    /// `most_bytes`; or the reason why the artifact can't be loaded.
+    /// Loads the component for `engine`. `None` if the cache has no genuine (correctly signed)
+    /// artifact of at most `most_bytes`. An error if the engine does not load the artifact.
     pub(super) fn get(
         &self,
         engine: &Engine,
@@ -253,7 +253,8 @@ enum Unusable {
     Artifacts(#[source] std::io::Error),
 }
 
-/// Whether a cache can't be opened because its disk is full or read-only, which is not unsafe.
+/// Whether a cache can't be opened only because its disk is full or read-only. It is then not
+/// unsafe, but takes no artifacts.
 pub(super) fn takes_nothing(error: &HostError) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {

@@ -24,8 +24,8 @@ codes! {
 }
 
 impl CompileReason {
-    /// Whether it is a verdict on the component, so that a retry is pointless. Other reasons
-    /// concern this machine at this time.
+    /// Whether the reason is a verdict on the component, so that a retry is pointless. Other
+    /// reasons concern this machine at this time.
     pub fn is_verdict(self) -> bool {
         !matches!(self, Self::Cancelled | Self::Unavailable)
     }
@@ -78,15 +78,14 @@ impl CompileError {
 /// The result of compiling.
 pub(super) type Result<T, E = CompileError> = std::result::Result<T, E>;
 
-/// Limits on the process that compiles one component. A component that needs
-/// more is refused.
+/// Limits on the process that compiles one component. A component that needs more is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompileLimits {
-    /// Processor time of all its threads together, in seconds. Default: 120,
-    /// ten times what a JavaScript engine of 12 MB takes.
+    /// Processor time of all threads of the process together, in seconds. Default: 120, ten times
+    /// what compiling a JavaScript engine of 12 MB takes.
     pub cpu_seconds: u64,
-    /// Address space, in bytes. Default: 2 GiB. Less than 256 MiB is too little
-    /// for the compiler itself.
+    /// Address space, in bytes. Default: 2 GiB. Less than 256 MiB is too little for the compiler
+    /// itself.
     pub memory_bytes: u64,
     /// Wall-clock time. Default: 300 s, since the machine may be busy.
     pub wall: Duration,

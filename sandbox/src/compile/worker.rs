@@ -71,7 +71,8 @@ impl Bounds {
         };
         limit(Resource::Core, 0, 0)?;
         limit(Resource::Fsize, 0, 0)?;
-        // The soft limit sends a signal that identifies it; the hard limit kills.
+        // At the soft limit, the kernel sends a signal that shows which limit was reached. At the
+        // hard limit, it kills the process.
         let kill = self.cpu_seconds.saturating_add(5);
         limit(Resource::Cpu, self.cpu_seconds, kill)?;
         // The process may have a lower limit already (`ulimit -v`).

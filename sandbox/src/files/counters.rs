@@ -20,7 +20,7 @@ use crate::limits::CallLimits;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileLimits {
     /// The most bytes by which files may grow. Each growth counts, whether by a write, an append, a
-    /// new size or a hole, and removing a file gives nothing back.
+    /// new size or a hole. Removing a file gives nothing back.
     pub bytes: u64,
     /// The most files and directories that may be created.
     pub files: u64,
@@ -65,7 +65,8 @@ pub trait OpenFiles: fmt::Debug + Send + Sync {
     /// Counts one more open file of this call.
     ///
     /// # Errors
-    /// If all calls, or the share of this call's principal or publisher, have too many files open.
+    /// If too many files are open: by all calls, or by the calls of this call's principal or
+    /// publisher.
     fn open(&self) -> Result<OpenFile, Exceeded>;
 }
 
@@ -174,8 +175,8 @@ impl FileCounters {
         })
     }
 
-    /// The key of this call's hashes: a guest learns no inode number, and two calls can't compare
-    /// their hashes. `None` if the system has no random bytes.
+    /// The key for this call's hashes of files. With it, a guest can't find out inode numbers, and
+    /// two calls can't compare their hashes. `None` if the system has no random bytes.
     pub(super) fn hash_key(&self) -> Option<&[u8; 32]> {
         if self.hash_key.get().is_none() {
             let mut key = [0; 32];

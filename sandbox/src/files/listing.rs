@@ -1,6 +1,6 @@
 //! The entries of a directory that the guest may see: files and directories whose names the guest
-//! can use, and that a grant matches or leads through. Entries are read in small parts, and each is
-//! counted, whether it is shown or not.
+//! can use, and that are granted or lead to something granted. Entries are read in small parts.
+//! Each entry is counted, whether it is shown or not.
 
 use std::collections::VecDeque;
 

@@ -19,8 +19,8 @@ pub(super) fn metadata(place: &ResolvedPath) -> Result<Metadata, Fail> {
     Ok(metadata)
 }
 
-/// The metadata that a guest sees. The size and link count of a directory are left out:
-/// they would reveal entries that the guest may not see.
+/// The metadata that a guest sees. The size and link count of a directory are left out: they would
+/// reveal entries that the guest may not see.
 pub(super) fn stat(metadata: &Metadata) -> DescriptorStat {
     let (type_, link_count, size) = match metadata.is_dir() {
         true => (DescriptorType::Directory, 1, 0),

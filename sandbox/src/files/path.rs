@@ -1,5 +1,5 @@
-//! Resolves the path that a guest writes to a virtual path, as text and before anything is opened.
-//! This module does no I/O.
+//! Resolves a guest's path to a virtual path, as text and before anything is opened. This module
+//! does no I/O.
 //!
 //! A virtual path is resolved lexically: symbolic links do not exist for a guest, so `a/../b` is
 //! `b`. Names are compared with case. A file system that ignores case, which is never Linux's
@@ -83,7 +83,7 @@ impl fmt::Display for VirtualPath {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Resolved {
     pub(super) path: VirtualPath,
-    /// Whether it was written as a directory, with `/`, `.` or `..` at its end.
+    /// Whether the guest wrote it as a directory, with `/`, `.` or `..` at its end.
     pub(super) directory: bool,
 }
 
@@ -92,7 +92,8 @@ pub(super) struct Resolved {
 pub(super) enum Rejected {
     /// It is not a path that a file can have.
     Malformed(ErrorCode),
-    /// It leaves the directory that it is resolved against. Holds the whole text, for the record.
+    /// It leaves the directory that it is resolved against. Holds the path for the record of
+    /// violations.
     Outside(String),
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Mount {
     pub(super) path: VirtualPath,
     pub(super) root: Arc<Root>,
     pub(super) rules: Rules,
-    /// The directory's name in the policy. A directory with separate limits has one budget.
+    /// The directory's path in the policy. Separate limits count for each directory.
     pub(super) directory: PathBuf,
     pub(super) max_bytes: Option<u64>,
     pub(super) max_files: Option<u64>,
@@ -190,8 +190,8 @@ impl Rules {
     }
 }
 
-/// Refuses to change a file that has another name: a hard link that was planted in a workspace
-/// could lead out of it. Guests can't create hard links.
+/// Refuses to change a file that has several names: a hard link that was planted in a workspace
+/// could lead out of the workspace. Guests can't create hard links.
 pub(super) fn not_linked(metadata: &Metadata) -> Result<(), Fail> {
     if metadata.nlink() > 1 {
         return Err(Fail::Refused(ErrorCode::NotPermitted));

@@ -1,16 +1,16 @@
-//! Opens files beneath a directory, but not above the directory, through a symbolic link, or across
-//! a mount point.
+//! Opens files beneath a directory. Never opens a file above the directory, through a symbolic
+//! link, or across a mount point.
 //!
 //! A mount point inside a workspace is not entered, since policy did not name the mounted file
-//! system: it may be a `/proc`, or a network file system that blocks. An operator who wants to use
-//! it maps it as a separate workspace.
+//! system: it may be a `/proc`, or a network file system that blocks. To use the mounted file
+//! system, an operator maps it as a separate workspace.
 //!
 //! `openat2` (Linux 5.6) does all this in one step, without races. If a kernel or a container
 //! refuses `openat2`, the path is walked part by part: each part is opened relative to its parent
 //! with `O_NOFOLLOW`. The walk is slower, and recognises fewer mount points. It compares the device
 //! of each directory with the device of the workspace, so it enters a bind mount from the same file
-//! system. It also opens a mounted file. It can't compare the devices of files, since in an overlay
-//! file system these differ from the device of their directory.
+//! system. It also opens a mounted file: the devices of files can't be compared, since in an
+//! overlay file system they differ from the device of their directory.
 
 use std::fs::File;
 use std::io;
@@ -139,8 +139,8 @@ impl Root {
     }
 }
 
-/// For a symbolic link, `O_DIRECTORY | O_NOFOLLOW` fails with `ENOTDIR` and `openat2`
-/// with `ELOOP`; this returns `ELOOP`, too.
+/// For a symbolic link, `O_DIRECTORY | O_NOFOLLOW` fails with `ENOTDIR` and `openat2` with `ELOOP`;
+/// this returns `ELOOP`, too.
 fn as_link(directory: &OwnedFd, name: &str, errno: Errno) -> Errno {
     let link = || {
         rustix::fs::statat(directory, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok_and(

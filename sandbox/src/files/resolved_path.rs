@@ -26,7 +26,7 @@ pub(super) struct ResolvedPath {
     pub(super) mount: Arc<Mount>,
     pub(super) path: VirtualPath,
     pub(super) access: Access,
-    /// Whether it was written as a directory, with `/`, `.` or `..` at its end.
+    /// Whether the guest wrote it as a directory, with `/`, `.` or `..` at its end.
     pub(super) directory: bool,
 }
 
@@ -78,7 +78,8 @@ impl ResolvedPath {
     /// Opens a handle for the metadata of an existing entry, if the guest may know of the entry.
     pub(super) fn look(&self) -> Result<(File, Metadata, Kind), Fail> {
         let file = match self.mount.root.probe(self.relative()) {
-            // A file on a path that the guest may only traverse does not exist for it.
+            // If the guest sees only a part of the workspace, a file in the middle of a path does
+            // not exist for the guest.
             Err(Errno::NOTDIR) if self.mount.is_partial() => Err(Errno::NOENT),
             probed => probed,
         }?;
@@ -120,8 +121,8 @@ impl ResolvedPath {
         }
     }
 
-    /// The directory that contains it, and its name there. `None` if it is the workspace's own
-    /// directory.
+    /// The directory that contains this path, and the path's name there. `None` if the path is the
+    /// workspace's own directory.
     fn entry(&self) -> Result<Option<(OwnedFd, &str)>, Fail> {
         let relative = self.relative();
         if relative.is_empty() {

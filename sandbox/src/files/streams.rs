@@ -12,7 +12,7 @@ use super::counters::Slot;
 use super::file::{OpenFile, Position};
 use super::{CHUNK, FILE_STREAM, Fail, run_blocking, start_blocking};
 
-/// The bytes that are read if the guest waits for data without requesting a number.
+/// The number of bytes that are read if the guest waits for data without having requested any.
 const AHEAD: usize = 4096;
 
 /// Reads a file from a position on.
@@ -236,7 +236,7 @@ impl OutputStream for Writer {
     }
 }
 
-/// The guest reads the error's code through `filesystem-error-code`.
+/// The stream's error for a failure. The guest reads its code through `filesystem-error-code`.
 fn failed(fail: Fail) -> StreamError {
     let code: ErrorCode = match fail {
         Fail::Exceeded(exceeded) => return StreamError::Trap(exceeded.into()),

@@ -65,7 +65,7 @@ impl From<io::Error> for Unusable {
 pub struct Workspaces(HashMap<PathBuf, Result<Arc<Root>, Unusable>>);
 
 impl Workspaces {
-    /// The directory of a workspace, by the directory's name in the policy.
+    /// The directory of a workspace, by the directory's path in the policy.
     pub fn root(&self, directory: &Path) -> Result<Arc<Root>, Unusable> {
         match self.0.get(directory) {
             Some(root) => root.clone(),
@@ -91,8 +91,8 @@ impl Workspaces {
 /// the same mapping may occur twice. No directory may contain, equal or be inside a directory of
 /// `protected`, each of which has a description for people.
 ///
-/// A directory that can't be opened is not an error: it blocks the tools that need it.
-/// A missing directory is still compared by its path.
+/// A directory that can't be opened is not an error: it blocks the tools that need it. A missing
+/// directory is still compared by its path.
 pub fn check(
     mappings: &[Mapping<'_>],
     protected: &[(&str, &Path)],

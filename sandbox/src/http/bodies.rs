@@ -37,7 +37,7 @@ impl HostOutgoingBody for View<'_> {
     fn finish(&mut self, body: OutgoingBody, trailers: Option<Fields>) -> HttpResult<()> {
         self.held.free(body.rep());
         if let Some(trailers) = &trailers {
-            // The trailers wait for the end of the body in the task that sends it.
+            // The trailers stay in memory until the task that sends the body has sent them.
             let bytes = self.held.free(trailers.rep());
             self.held.keep(bytes);
         }

@@ -25,7 +25,7 @@ type OutgoingBody = Resource<HostOutgoingBody>;
 type IncomingBody = Resource<HostIncomingBody>;
 type Fields = Resource<FieldMap>;
 
-/// Setters of a request, which count the difference in its texts.
+/// Setters of a request, which count how the memory of its texts changes.
 macro_rules! writing {
     ($interface:path: $(fn $method:ident($name:ident: $type:ty);)*) => {
         $(fn $method(&mut self, request: Outgoing, $name: $type) -> Result<Result<(), ()>> {
@@ -42,7 +42,7 @@ macro_rules! writing {
 }
 
 impl View<'_> {
-    /// Counts a body that was taken from the message `number`.
+    /// Counts a body that was taken from the message `number`, at both ends.
     fn outgoing_body(
         &mut self,
         number: u32,
@@ -204,8 +204,8 @@ impl View<'_> {
         Ok(fields)
     }
 
-    /// Changes the fields of one name, and counts new ones. Removed fields still count:
-    /// a map never shrinks its arrays.
+    /// Changes the fields of one name, and counts new ones. Removed fields still count: a map never
+    /// shrinks its arrays.
     fn changing(
         &mut self,
         fields: &Fields,

@@ -72,8 +72,8 @@ impl outgoing_handler::Host for View<'_> {
         let owned = options.as_ref().map(Resource::rep);
         let sent = outgoing_handler::Host::handle(&mut self.http, request, options);
         if let Some(number) = owned {
-            // The guest has given the options away; without this, they would be kept until the call
-            // ends.
+            // The guest has given the options away; without this deletion, they would stay until
+            // the call ends.
             let own = Resource::<RequestOptions>::new_own(number);
             self.http.table.delete(own)?;
         }
@@ -95,7 +95,7 @@ impl types::Host for View<'_> {
 type Options = Resource<RequestOptions>;
 type Timeout = Option<Duration>;
 
-/// Three durations, which the overhead of a handle covers.
+/// The options are three durations, whose memory the overhead of a handle covers.
 impl types::HostRequestOptions for View<'_> {
     forward! { types::HostRequestOptions:
         fn new() -> Result<Options>;

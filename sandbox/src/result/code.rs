@@ -1,5 +1,5 @@
-//! Error codes and classes. Codes are from AIP-14 if it has one, and otherwise `toolward:…`.
-//! Classes are from Agent Tool 0.2.0.
+//! Error codes and classes. A code is from AIP-14 if AIP-14 has a code for the error, and otherwise
+//! `toolward:…`. Classes are from Agent Tool 0.2.0.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -139,7 +139,7 @@ impl fmt::Display for ErrorCode {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorClass {
-    /// No such tool on this surface.
+    /// No such tool for this caller.
     UnknownTool,
     /// The arguments are well-formed, but this driver does not accept them.
     InvalidArguments,
@@ -179,7 +179,7 @@ pub enum ErrorClass {
     ResultTooLarge,
     /// Nothing is left of the result once confidential parts are taken out.
     ResultRedacted,
-    /// It was cancelled because parallel work failed.
+    /// The call was cancelled because parallel work failed.
     SiblingCanceled,
     /// Streamed output was dropped, because the service started over.
     StreamingFallbackDiscarded,

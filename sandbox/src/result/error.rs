@@ -91,8 +91,8 @@ fn from_milliseconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Durati
 const MAX_MESSAGE_BYTES: usize = 4096;
 
 impl CallError {
-    /// An error of this host or of a server in front of it: not retryable, without a
-    /// hint. The message is truncated at 4 KiB.
+    /// An error of this host or of a server in front of it: not retryable, without a hint. The
+    /// message is truncated at 4 KiB.
     pub fn new(code: ErrorCode, class: ErrorClass, message: impl Into<String>) -> Self {
         let mut message = message.into();
         message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));

@@ -6,7 +6,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::time::Duration;
 
-/// The number of parts of a window. One part is dropped at a time.
+/// The number of parts of the last ten seconds. One part is dropped at a time.
 const BUCKETS: usize = 10;
 
 /// The length of one part.
@@ -83,8 +83,7 @@ pub(super) struct Claim {
     pub(super) number: u64,
 }
 
-/// The accounts of all principals, and within each, the accounts of the publishers whose drivers it
-/// runs.
+/// An account for each principal, and one for each publisher whose drivers the principal runs.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     by_key: HashMap<u64, Account>,
@@ -122,9 +121,9 @@ impl Accounts {
         }
     }
 
-    /// The index of the claim that comes first. Among the claims that are not tardy, if any, this
-    /// is the oldest claim of the publisher with the least spent time, within the principal with
-    /// the least spent time.
+    /// The index of the claim that comes first. Tardy claims come last. Before them, the principal
+    /// with the least spent time comes first, then its publisher with the least spent time, then
+    /// the oldest claim.
     pub(super) fn first(
         &mut self,
         claims: impl Iterator<Item = Claim>,

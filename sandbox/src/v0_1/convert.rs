@@ -1,18 +1,20 @@
-//! Converts between this version's types and the host's own types. The contents of blocks are
-//! moved, not copied.
+//! Converts between the types of this version of the world and the host's own types. The contents
+//! of blocks are moved, not copied.
 
 use crate::bindings::toolward::driver::types;
 use crate::invocation::DriverOutput;
 use crate::result::{Annotations, Block, BlockContent, CallError, Output, ResourceBody, Role};
 
-// Blocks are converted in place. If the host's block were larger, both lists would exist at once.
+// With equal sizes, `collect` converts the blocks in place. Otherwise both lists would exist at
+// once.
 const _: () = assert!(
     size_of::<Block>() == size_of::<types::Block>()
         && align_of::<Block>() == align_of::<types::Block>()
 );
 
-/// A driver's output. Lifting has charged each block, so their number is bounded; `lifted_bytes` is
-/// the memory that they took as this version's types.
+/// Converts a driver's output. Lifting (copying out of the guest) has charged each block, so the
+/// number of blocks is bounded. `lifted_bytes` is the memory that the blocks took as this version's
+/// types.
 pub(super) fn output(output: types::ToolOutput) -> DriverOutput {
     let lifted = output
         .content

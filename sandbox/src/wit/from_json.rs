@@ -28,7 +28,7 @@ pub(super) struct Arguments<'a> {
 }
 
 enum Stopped {
-    /// The error if a value does not fit. Its path is listed from the innermost part outwards.
+    /// A value does not fit. `place` is the path to it, from the innermost part outwards.
     Misfit {
         place: Vec<String>,
         expected: String,
@@ -113,7 +113,7 @@ impl Arguments<'_> {
     }
 
     fn parsed(&mut self, input: &str) -> Result<Value, Refused> {
-        // The host has checked the input's size already; these limits are for outputs.
+        // The host has checked the input's size already; the limit on bytes is for outputs.
         let limits = json::Limits {
             bytes: usize::MAX,
             ..*self.limits
@@ -372,7 +372,7 @@ fn length(value: &Value) -> Option<usize> {
     value.as_object().map(Map::len)
 }
 
-/// A number as an integer: 1.0 is one.
+/// A number as an integer. 1.0 is also an integer.
 fn integer(number: &Number) -> Option<i128> {
     if let Some(number) = number.as_u64() {
         return Some(number.into());
@@ -385,7 +385,7 @@ fn integer(number: &Number) -> Option<i128> {
     whole.then_some(number as i128)
 }
 
-/// An integer as a number, or as decimal text for 64 bits.
+/// Reads an integer from a number, or from a decimal text if the type has 64 bits.
 fn whole(value: &Value, bits: u32) -> Option<i128> {
     match value {
         Value::Number(number) => integer(number),
@@ -432,8 +432,8 @@ fn float(value: &Value) -> Read<f64> {
     }
 }
 
-/// The 32-bit number that is nearest to the text of `number`. A text that was first rounded to 64
-/// bits may be halfway between two 32-bit numbers, and could then become the wrong one.
+/// The 32-bit number that is nearest to the text of `number`. Rounding first to 64 bits may end
+/// halfway between two 32-bit numbers, and then choose the wrong one.
 fn nearest(number: f64) -> f32 {
     let narrow = number as f32;
     match f64::from(narrow) == number {

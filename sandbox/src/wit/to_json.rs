@@ -170,7 +170,7 @@ impl Form<'_> {
     }
 }
 
-/// The word for a number without digits.
+/// The word for NaN or an infinity, for which JSON has no number.
 fn word(number: f64) -> Option<&'static str> {
     match number {
         _ if number.is_nan() => Some("NaN"),

@@ -1,6 +1,7 @@
-//! The memory that values take in the host. wasmtime charges for lifting in its own units
-//! ("hostcall fuel"): 48 for each value within another value, and one for each byte of a text. The
-//! formulas follow `wasmtime::component::Val` of the version in Cargo.lock.
+//! The memory that values take in the host. For lifting a value (copying it out of the guest),
+//! wasmtime charges its own units ("hostcall fuel"): 48 for each value within another value, and
+//! one for each byte of a text. The formulas follow `wasmtime::component::Val` of the version in
+//! Cargo.lock.
 
 use std::collections::HashSet;
 use std::ptr;
@@ -19,8 +20,8 @@ const PLACE: u64 = 4 * size_of::<Val>() as u64 + OVERHEAD;
 /// The bytes that an allocator adds to each allocation.
 const OVERHEAD: u64 = 16;
 
-/// Bytes of the host's memory, rounded up, for each unit that lifting a value of this type is
-/// charged. This is the maximum over all values of the type.
+/// The most bytes of the host's memory, rounded up, that a value of this type takes for each unit
+/// that lifting the value is charged.
 pub(super) fn of_type(ty: &Arc<Type>) -> u64 {
     let mut seen = HashSet::new();
     let mut open = vec![ty];
@@ -60,7 +61,7 @@ fn of_node(ty: &Type) -> u64 {
             let charged: usize = names.clone().sum();
             let own = vector(fields.len(), size_of::<(String, Val)>())
                 + names.map(allocated).sum::<u64>();
-            // The places of the fields count with the fields.
+            // Each field counts its own place, so the places are subtracted here.
             let own = own.saturating_sub(PLACE * fields.len() as u64);
             ratio(PLACE + own, CHARGED + charged as u64)
         }

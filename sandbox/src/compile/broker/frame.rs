@@ -11,7 +11,7 @@ use toolward_support::helper::frames::receive;
 use super::super::limits::{CompileCost, CompileError, CompileLimits, cut_message};
 use crate::engine::EngineHash;
 
-/// The version of the protocol; both sides usually have the same build.
+/// The version of the protocol. Both sides usually come from the same build.
 pub(super) const PROTOCOL: u32 = 5;
 
 /// The most bytes of a message, not counting its component or artifact.
@@ -23,7 +23,7 @@ const SMALL: usize = 64 << 10;
 #[serde(deny_unknown_fields)]
 pub(super) struct Start {
     pub(super) protocol: u32,
-    /// The program that compiles one component, and its arguments.
+    /// The program that the broker starts as a worker for each component, and its arguments.
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,
     /// The directory of the cache, if artifacts are cached.
@@ -47,7 +47,7 @@ pub(super) enum Request {
         id: u64,
         engine: EngineHash,
         component: Digest,
-        /// The budget of this compilation. A limit that is higher is lowered to it.
+        /// The budget of this compilation. Limits above the budget are lowered to it.
         budget: CompileCost,
     },
     Cancel {
@@ -65,7 +65,7 @@ pub(super) enum Answer {
     },
     /// The broker can't start.
     Unusable(#[serde(deserialize_with = "cut_message")] String),
-    /// Why an artifact, or all artifacts, are not cached. The host gets them nevertheless.
+    /// Why an artifact, or all artifacts, are not cached. The host gets the artifacts nevertheless.
     NotKept(#[serde(deserialize_with = "cut_message")] String),
     /// A worker compiles the component now.
     Begun { id: u64 },
@@ -82,12 +82,13 @@ pub(super) enum Answer {
 pub(super) enum Made {
     /// The artifact is in the cache.
     Cached,
-    /// The artifact is not in the cache; it is in the bytes of the message.
+    /// The artifact is not in the cache, but in the bytes of the message.
     Artifact { signature: Vec<u8> },
 }
 
 impl Request {
-    /// Reads the next request; `None` at the end. A component has at most `component_bytes`.
+    /// Reads the next request; `None` if the host has disconnected. A component has at most
+    /// `component_bytes`.
     pub(super) fn read(
         from: &mut impl Read,
         component_bytes: usize,
@@ -100,7 +101,8 @@ impl Request {
 }
 
 impl Answer {
-    /// Reads the next answer; `None` at the end. An artifact has at most `artifact_bytes`.
+    /// Reads the next answer; `None` if the broker has disconnected. An artifact has at most
+    /// `artifact_bytes`.
     pub(super) fn read(
         from: &mut impl Read,
         artifact_bytes: usize,

@@ -173,7 +173,7 @@ fn verdict(
         Some(Signal::KILL) => Err(CompileError::unavailable(
             "the compiler was killed, perhaps because the machine is short of memory",
         )),
-        // The messages of Rust's runtime and of the compiler.
+        // The messages of Rust's runtime and of the compiler when memory runs out.
         _ if complaint.contains("memory allocation of") || complaint.contains("out of memory") => {
             memory()
         }

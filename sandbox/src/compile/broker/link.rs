@@ -18,10 +18,10 @@ use super::permits::POLL_INTERVAL;
 use crate::engine::EngineHash;
 
 /// The longest time between a request and the start of its compilation. The host has one permit for
-/// each worker, so a request waits only for workers of requests that the host has given up.
+/// each worker, so a request waits only for workers that still compile for abandoned requests.
 const BEGINNING: Duration = Duration::from_secs(30);
-/// The time that the broker gets in addition to the limit on compiling. It signs and stores the
-/// artifact in this time.
+/// The time that the broker gets, in addition to the limit on compiling, to sign and store the
+/// artifact.
 const AROUND: Duration = Duration::from_secs(15);
 
 /// An answer to a request, with the bytes that belong to it.
@@ -45,8 +45,8 @@ struct Told {
     /// The key that verifies artifacts. At first this is the public key that was read from the
     /// cache; later it is the key that the broker has sent.
     public: Mutex<Option<PublicKey>>,
-    /// The broker's last report that artifacts are not cached: one could not be written, or the
-    /// cache could not be opened. Never cleared.
+    /// The broker's last report that artifacts are not cached, since an artifact could not be
+    /// written or the cache could not be opened. Never cleared.
     not_kept: Mutex<Option<String>>,
 }
 
@@ -139,7 +139,7 @@ impl Link {
             let stage = begun.map_or(Stage::Waiting, |begun| Stage::Compiling(begun.elapsed()));
             if let ControlFlow::Break(()) = watch(stage) {
                 cancel();
-                // The component's worker is gone once the broker has answered.
+                // Waits for the broker's answer: by then, the component's worker has ended.
                 let until = Instant::now().checked_add(ENDING);
                 while until.is_some_and(|until| Instant::now() < until)
                     && matches!(

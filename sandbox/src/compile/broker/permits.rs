@@ -38,8 +38,8 @@ struct Waiting {
 }
 
 impl Queue {
-    /// The next component to compile. Components that no call waits for come last, and the oldest
-    /// wins a tie.
+    /// The next component to compile: the one with the caller that has had the fewest compilations.
+    /// Components that no call waits for come last, and the oldest wins a tie.
     fn first(&self) -> Option<u64> {
         let had = |caller: &Arc<str>| self.had.get(caller).copied().unwrap_or(0);
         let order = |one: &&Waiting| {
@@ -88,7 +88,7 @@ impl Permits {
                     *had = had.saturating_add(1);
                 }
                 drop(queue);
-                // Another permit may be free, for another component.
+                // Wakes the other waiters, since another permit may be free.
                 self.changed.notify_all();
                 return Ok(Permit(self));
             }

@@ -1,6 +1,6 @@
 //! The broker's own process: receives components from the host, lets a worker compile each, and
-//! signs and stores the result. A guest may take the host over after the start, so only the start
-//! message is trusted.
+//! signs and stores the result. A guest that escapes could take over the host after the start, so
+//! only the start message is trusted.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -26,7 +26,7 @@ use crate::engine::{EngineHash, compiling_engine};
 use crate::limiter::MemoryLayout;
 
 /// The most unanswered requests in addition to one for each worker. A host has one permit for each
-/// worker, but requests that it gave up may still be unanswered. A host that sends more violates
+/// worker, but requests that it abandoned may still be unanswered. A host that sends more violates
 /// the protocol.
 pub(super) const QUEUE: usize = 4;
 
@@ -262,7 +262,7 @@ impl Serving {
         Ok(())
     }
 
-    /// Compiles the queued components, one after the other, until the end.
+    /// Compiles the queued components, one after the other, until [`Self::end`] is called.
     fn work(&self) {
         while let Some(task) = self.next() {
             let id = task.id;

@@ -1,5 +1,5 @@
 //! Keeps a cache below its limit: removes first the artifacts for other engines, then the oldest. A
-//! host that has mapped an artifact keeps it.
+//! host that has mapped a removed artifact can still use it.
 
 use std::fs::{self, DirEntry};
 use std::io::ErrorKind;
@@ -75,7 +75,7 @@ impl Room<'_> {
             if found.entries > most {
                 return found;
             }
-            // A link could lead out of the cache.
+            // Links are skipped: a link could lead out of the cache.
             if !folder.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
             }
@@ -90,7 +90,7 @@ impl Room<'_> {
         found
     }
 
-    /// Counts a file, and removes it if it is abandoned.
+    /// Counts a file, or removes it if it is an abandoned temporary file.
     fn take(&self, file: &DirEntry, found: &mut Found) {
         let Ok(metadata) = file.metadata() else {
             return;
