@@ -20,9 +20,9 @@ use crate::recorder::{Durability, Entry, Pending, Recorder as _};
 use crate::writer::queue::Gather;
 use crate::writer::{LedgerOptions, Writer};
 
-/// When rows that are not awaited are written. A transaction takes the processor for longer than a
-/// call does. So transactions are few, and most calls meet none.
-const GATHER: Gather = Gather::new(100, 1024);
+/// When rows that are not awaited are written. A call that meets a transaction waits for the
+/// processor, so transactions are few.
+const GATHER: Gather = Gather::new(25, 256);
 /// The most requests whose answers are awaited at once. Beyond this, nothing more is read.
 const IN_FLIGHT: usize = 4096;
 /// The most principals that a session may name.

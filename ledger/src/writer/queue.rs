@@ -70,6 +70,7 @@ pub(crate) struct Gather {
 }
 
 impl Gather {
+    /// Gathers for at most this time, and at most so many rows.
     pub(crate) const fn new(milliseconds: u64, rows: usize) -> Self {
         let time = Duration::from_millis(milliseconds);
         Self { time, rows }
