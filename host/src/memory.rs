@@ -34,18 +34,21 @@ pub use toolward_sandbox::engine::finds_written_pages;
 /// Does nothing if the C library is not the GNU one.
 pub fn release() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    trim();
-}
-
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[expect(
-    unsafe_code,
-    reason = "malloc_trim(3) has no safe wrapper; it may be called at any time, from any thread"
-)]
-fn trim() {
+    #[expect(unsafe_code, reason = "malloc_trim(3) has no safe wrapper")]
     // SAFETY: takes a number and touches only free memory, under the allocator's own locks. Its
     // result only shows whether memory was returned.
     let _ = unsafe { libc::malloc_trim(0) };
+}
+
+/// Turns the allocator's fast bins off. The allocator would merge their free chunks each time that
+/// a large chunk is freed, and calls free large chunks. Call it before the first thread starts.
+///
+/// Does nothing if the C library is not the GNU one.
+pub fn turn_fast_bins_off() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[expect(unsafe_code, reason = "mallopt(3) has no safe wrapper")]
+    // SAFETY: takes numbers, and changes a setting under the allocator's own lock.
+    let _ = unsafe { libc::mallopt(libc::M_MXFAST, 0) };
 }
 
 /// Bytes of memory that this process can have: the machine's, or the limit of its control

@@ -115,6 +115,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
     logging::start(context, arguments.log_format);
     process::raise_file_limit();
+    memory::turn_fast_bins_off();
     let (address, trust_client) = (arguments.http, arguments.trust_client);
     let operator = Arc::new(Operator {
         source: arguments.source.0,
