@@ -43,8 +43,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The hash of a token, written `blake3:` or `sha256:` and 64 hexadecimal digits.
-/// Two of them are compared in constant time.
+/// The hash of a token, written `blake3:` or `sha256:` and 64 hexadecimal digits. Hashes are
+/// compared in constant time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenHash {
     prefix: &'static str,
@@ -112,7 +112,7 @@ pub fn generate() -> Result<(Secret, TokenHash), HttpError> {
     Ok((secret, hash))
 }
 
-/// One token's owner.
+/// The hash of one token, and its owner.
 #[derive(Debug, Clone)]
 struct Token {
     hash: TokenHash,
