@@ -1,7 +1,7 @@
 //! The methods of the server, and requests whose parameters have a form that the protocol does not
 //! allow. Some clients send an empty list for an empty object, which is accepted. Any other wrong
 //! form gets an error that names the place. The protocol library would answer that the method does
-//! not exist, and clients then stop using it.
+//! not exist, and clients then stop using the method.
 
 use std::fmt;
 

@@ -8,7 +8,8 @@ codes! {
     /// Why an operation was refused or failed. Installed bundles stay installed.
     #[derive(Debug)]
     pub enum Error: Error {
-        /// Verification refused the bundle, or it goes back or contradicts a known release.
+        /// Verification refused the bundle. Or a release or document is older than a known one, or
+        /// has the same number as a known one but another content.
         Refused(inner: Refusal);
         /// The bundle is signed, but no host would accept it.
         Content(inner: Box<ContentError>);

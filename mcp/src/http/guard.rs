@@ -143,7 +143,8 @@ impl Authentication {
 }
 
 impl<H: ServerHandler> Guard<H> {
-    /// Returns what counts the unread results on a connection, if the hosts share state.
+    /// Returns the counter of unread results for a request on this connection, if results are
+    /// counted.
     fn unread(
         &self,
         place: Option<&ConnectionPlace>,
