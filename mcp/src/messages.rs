@@ -74,7 +74,7 @@ pub(crate) fn scan(text: &[u8]) -> Scan<'_> {
         ..Scan::default()
     };
     let mut depth = 0_usize;
-    // The array or object that was opened last, if it is empty so far.
+    // The memory of the array or object that was opened last, if it is empty so far.
     let mut opened = None;
     // In the outermost object: the string that ended last, the name of the member whose value is
     // being read, and the value's start.

@@ -71,7 +71,7 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Served {
     Always,
-    /// Revision 2026-07-28 has removed it (SEP-2575).
+    /// In the session era only: revision 2026-07-28 has removed the method (SEP-2575).
     InSessions,
     Never,
 }

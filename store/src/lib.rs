@@ -3,8 +3,8 @@
 //! channels, and every decision.
 //!
 //! * [`Store`]: install, update, remove, load, verify, collect garbage;
-//! * [`InstallOutcome`]: the result of an installation. An update is held if its surface differs
-//!   (what a model or a policy sees of the bundle);
+//! * [`InstallOutcome`]: the result of an installation. An update is held if its surface (what a
+//!   model or a policy sees of the bundle) differs;
 //! * [`rollback`]: numbers that may not fall;
 //! * [`audit_log`]: the recorded decisions;
 //! * [`search`]: the installed tools that match a query.

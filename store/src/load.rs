@@ -104,8 +104,8 @@ impl Store {
         Ok(loaded)
     }
 
-    /// Verifies all installed bundles as [`Store::load_all_as`] does, but records nothing. For
-    /// lists of the bundles that would be loaded.
+    /// Verifies all installed bundles as [`Store::load_all_as`] does, but records nothing. Use this
+    /// function to list the bundles that would be loaded.
     ///
     /// # Errors
     /// When the state can't be read.

@@ -101,9 +101,9 @@
 //!
 //! # The crates behind it
 //!
-//! The only logic in this crate is [`open`]. Each part is a separate crate, and a module here.
-//! Types in the signatures of functions here that are not in the root are in [`bundle`],
-//! [`contract`], [`egress`], [`host`], [`ledger`], [`policy`], [`signing`] or [`state`].
+//! The only logic in this crate is [`open`]. Each part is a separate crate, and a module here. If a
+//! type in a function's signature is not in this crate's root, it is in [`bundle`], [`contract`],
+//! [`egress`], [`host`], [`ledger`], [`policy`], [`signing`] or [`state`].
 
 mod open;
 

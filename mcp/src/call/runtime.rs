@@ -14,8 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use toolward_host::{Host, Reply, Request};
 
 /// If a poll takes at least this long and does not finish the call, the call moves to the other
-/// runtime. A guest that computes runs longer than this until it yields, so its first poll moves
-/// the call.
+/// runtime. A guest that computes yields less often than this, so its first poll moves the call.
 const LONG_POLL: Duration = Duration::from_micros(100);
 
 /// In the extensions of a call that came while other calls of its connection were open.

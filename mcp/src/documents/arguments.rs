@@ -226,8 +226,8 @@ fn chooses(prompt: &ServedPrompt, name: &str) -> bool {
         .any(|message| matches!(&message.part, Part::Chosen { argument, .. } if argument == name))
 }
 
-/// Returns the values that contain the typed text. Values that start with it come first; otherwise
-/// the author's order is kept.
+/// Returns the values that contain the typed text. Values that start with it come first. Otherwise
+/// the author's order stays.
 fn matching<'v>(values: impl Iterator<Item = &'v str>, typed: &str) -> Vec<String> {
     let typed = typed.to_lowercase();
     let mut found: Vec<(bool, &str)> = values

@@ -1,5 +1,5 @@
-//! Decides which prompts and resources of a bundle are served, under which names, and
-//! why the others are not. The server and `show --policy` share it.
+//! Decides which prompts and resources of a bundle are served, under which names, and why the
+//! others are not. The server and `show --policy` share this decision.
 
 use std::collections::BTreeSet;
 use std::fmt;

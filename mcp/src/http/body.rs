@@ -121,8 +121,8 @@ impl Drop for ClientGuard {
 /// The body of an answer. It holds permits until it was sent or its reader has gone, and
 /// can be ended early.
 pub(super) struct PermitBody<B> {
-    /// Records that the client has disconnected. Dropped before the body, since dropping the body
-    /// cancels the call.
+    /// Records that the client has disconnected. Dropped before the body, so that the reason is set
+    /// when the drop of the body cancels the call.
     pub(super) client: Option<ClientGuard>,
     body: B,
     /// The rest of a frame that is handed on in pieces.

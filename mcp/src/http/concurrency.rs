@@ -68,7 +68,7 @@ pub(super) struct Concurrency {
     by_name: Mutex<HashMap<Arc<str>, Arc<PrincipalPermits>>>,
 }
 
-/// How many principals are kept before unused ones are dropped.
+/// The number of principals from which the permits of unused principals are dropped.
 const PRUNE_ABOVE: usize = 1024;
 
 impl Concurrency {

@@ -189,7 +189,7 @@ impl AllowedNames {
     /// Refuses a request for another name, or from a page of another origin.
     pub(super) fn check(&self, parts: &Parts) -> Result<(), HttpRejection> {
         // If a request also names a host in its target, that host counts (RFC 9112 section 3.2.2).
-        // Both must be allowed.
+        // Both hosts must be allowed.
         let host = single(&parts.headers, &HOST)
             .map_err(|()| HttpRejection::NoHost)?
             .ok_or(HttpRejection::NoHost)?;

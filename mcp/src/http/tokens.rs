@@ -1,5 +1,5 @@
-//! Bearer tokens. They are made at random, kept as hashes in a file, and compared in constant time.
-//! The file alone gives no access.
+//! Bearer tokens. They are made at random, stored as hashes in a file, and compared in constant
+//! time. The file alone gives no access.
 
 mod file;
 

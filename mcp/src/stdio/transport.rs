@@ -350,7 +350,7 @@ where
                 if is_first && stopped.as_mut().poll(context).is_ready() {
                     return Poll::Ready(None);
                 }
-                // A message that has arrived is read before the end.
+                // If both have completed since the first poll, the message is still read.
                 match next.as_mut().poll(context) {
                     Poll::Ready(message) => Poll::Ready(Some(message)),
                     Poll::Pending if is_first => Poll::Pending,
