@@ -84,7 +84,7 @@ pub(super) fn outgoing_requests() -> String {
     table("Over a limit of the call", LimitKind::CODES);
     table("Out of time", Stage::CODES);
     table("Failed by the network or the server", NetworkKind::CODES);
-    table("A secret that can't be put into a request", SecretProblem::CODES);
+    table("Secrets that can't be sent", SecretProblem::CODES);
     table("Rules that are invalid", RulesError::CODES);
     table(
         "Values that can't be put into a request, for a driver without code",
