@@ -12,7 +12,8 @@ use super::GENERATED;
 pub(super) fn diagnostics() -> String {
     let mut page = format!(
         "{GENERATED}# Diagnostics\n\n\
-         Every finding of `toolward check` has one of these codes. Codes are stable: tools may match on them.\n"
+         Every finding of `toolward check` has one of these codes. Codes are stable: tools may match\n\
+         on them. The text next to a code is the rule that was broken, or the problem that was found.\n"
     );
     let documents = "Contracts, drivers, actions and the index";
     let codes: Vec<Code> = toolward_contract::codes().copied().collect();
@@ -30,7 +31,7 @@ pub(super) fn diagnostics() -> String {
 fn section(page: &mut String, title: &str, codes: &[Code]) {
     let _ = write!(
         page,
-        "\n## {title}\n\n| Code | Severity | Rule |\n|---|---|---|\n"
+        "\n## {title}\n\n| Code | Severity | Rule or problem |\n|---|---|---|\n"
     );
     for row in codes {
         let _ = writeln!(
