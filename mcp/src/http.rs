@@ -297,7 +297,7 @@ codes! {
         OpenAddress(address: SocketAddr) = "http-open-address" ["2"], "`--no-token` on an address that other machines reach",
             ("`{address}` can be reached from other machines, where calls without a token are refused")
             => "serve on 127.0.0.1 or [::1], or give tokens";
-        OpenOrigin(origin: String) = "http-open-origin" ["2"], "an `--allow-origin` that can be any page, with `--no-token`",
+        OpenOrigin(origin: String) = "http-open-origin" ["2"], "`--no-token` with an `--allow-origin` that any page can have",
             ("the origin `{origin}` can be any page, and calls without a token are served")
             => "leave out the origin, or give tokens";
         NoHosts(address: SocketAddr) = "http-no-hosts" ["2"],
@@ -314,7 +314,7 @@ codes! {
             ("the token file {} can't be {action}: {source}", path.display())
             => "name a file that you may read, in a directory that is there";
         TokenFileUnsafe { path: PathBuf, problem: String } = "token-file-unsafe" ["2"],
-            "others than its owner may read or change the file of tokens",
+            "users other than its owner may read or change the file of tokens",
             ("the token file {} {problem}", path.display())
             => "give the file to the user who runs the server, and set its mode to 0600";
         /// `line` counts from 1.

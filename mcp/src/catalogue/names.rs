@@ -201,11 +201,11 @@ codes! {
         /// that differ only in case count as equal, since a reader can't tell them apart. `first`
         /// and `second` have the form `id@version by publisher`.
         Taken { name: String, first: String, second: String } = "mcp-name-taken" Warning,
-            "every name that a tool could have over MCP is taken, and it is left out",
+            "every name that a tool could have over MCP is taken, so the tool is left out",
             ("{second} is not served: it would be shown as `{name}`, which is {first}")
             => "remove one of the two bundles, or ask a publisher for another `metadata.mcp.name`";
         Outside { name: String, tool: String, shown: String } = "mcp-name-outside" Warning,
-            "the name that a tool asks for over MCP is outside its publisher's prefixes, and it is shown by its id",
+            "the name that a tool asks for over MCP is outside its publisher's prefixes, so the tool is shown by its id",
             ("{tool} asks to be shown as `{name}`, which is not its publisher's to choose: it is `{shown}`")
             => "to allow it, add the name to `names` of a `[[grant]]` for the tool";
     }
