@@ -301,7 +301,7 @@ def grown(wasm, size):
 
 
 def nested(rig):
-    """Calls of a tool by a tool: each within the one before, and one after the other."""
+    """Calls of a tool by a tool: each made by the previous call, and one after the other."""
     depth = lambda size: {"do": "nest", "chain": ["growth.nest"] * size, "last": {"do": "count"}}
     sequence = lambda size: {"do": "call-tool", "tool": "growth.nest", "input": {"do": "count"}, "times": size}
     # The answer of each level has two objects more, and neither the host nor a client reads JSON of more than 127 levels.

@@ -114,13 +114,13 @@ codes! {
             "what is to be imported has no function or entry that can be called", ("it is {what}: {reason}")
             => "`toolward inspect` lists what it exports";
         Definition(findings: Vec<Diagnostic>) = "import-definition-invalid",
-            "a definition to be imported breaks rules of its own format; the findings come first",
+            "a definition to be imported breaks rules of its format; the findings are printed before this error",
             ("a definition is not valid: {}", first(findings))
             => "`toolward check FILE` shows all that is wrong with it";
         Caps(problem: String) = "runloop-caps-invalid", "a policy.caps can't be read", ("policy.caps {problem}")
             => "it is TOML with a table `capabilities` of lists and booleans";
         Hidden(document: String) = "runloop-text-hidden",
-            "a tools.json or schema has invisible characters, which can't be written otherwise",
+            "a tools.json or schema has invisible characters, which a signed file must not have",
             ("{document} has invisible characters, which no signed file may hold")
             => "remove them";
         /// No definition can become a tool. Has the first definition, with the reason.
@@ -128,7 +128,7 @@ codes! {
         Spec(problem: String) = "import-spec-failed", ("what `get-spec` returned {problem}")
             => "it should return JSON with name, description and parameters";
         Declared(problem: String) = "import-invalid",
-            "what was made of a component or definition is not valid: a flag declares what can't be, or a schema is too costly",
+            "the bundle made of a component or definition is not valid: a flag declares something impossible, or a schema is too costly",
             ("{problem}")
             => "correct the flag";
         Invalid(findings: Vec<Diagnostic>) = "import-invalid", ("what was made of it is not valid: {}", first(findings))
@@ -295,10 +295,10 @@ codes! {
     enum NoTool: Error {
         Toolchain = "import-toolchain-function" Note, "no tool is made of a function that a toolchain exports for itself",
             ("componentize-py exports it for itself");
-        NoId = "import-name-unusable" Warning, "no tool is made of a function or definition whose name makes no id",
+        NoId = "import-name-unusable" Warning, "no tool is made of a function or definition whose name can't be an id",
             ("its name makes no id, which has 2 to 80 characters");
         Taken(id: String, by: String) = "import-name-taken" Warning,
-            "no tool is made of a function or definition whose id another one has",
+            "no tool is made of a function or definition whose id is taken",
             ("its tool would have the id {id}, which {by} has");
     }
 }

@@ -8,13 +8,13 @@ use toolward_support::report::{Code as Row, codes};
 codes! {
     /// Why the command did not do what it was asked to.
     pub(crate) enum Code {
-        UsageInvalid = "usage-invalid" ["2"], "with `--json`: the command line is not understood; `mcp config`: the flags after `--` are not those of `serve`";
+        UsageInvalid = "usage-invalid" ["2"], "with `--json`: the command line is not understood; `mcp config`: the flags after `--` are not flags of `serve`";
         FlagRefused = "flag-refused" ["2"],
-            "`mcp config --write` was given a flag or an address that is not written into a client's file; `serve --metrics` the file of clients' tokens";
+            "`mcp config --write` was given a flag or an address that it does not write into a client's file; or `serve --metrics` was given the file of the clients' tokens";
         ChangeUnconfirmed = "change-unconfirmed" ["4"],
             "a lasting change of a file was not confirmed on a terminal, after the difference was shown";
         FingerprintUnconfirmed = "fingerprint-unconfirmed" ["3"],
-            "`trust add` of a document without `--fingerprint` and without confirmation on a terminal, or of a bare key whose fingerprint was not typed there";
+            "`trust add` of a document without `--fingerprint` and without confirmation on a terminal, or of a bare key whose fingerprint was not typed on a terminal";
         FingerprintMismatch = "fingerprint-mismatch" ["3"],
             "a document or a bare key has another fingerprint than the one given";
         FreshnessUnanswered = "freshness-unanswered" ["2"],
@@ -28,7 +28,7 @@ codes! {
             "a bundle under work was named where a signed one is expected; `--dev` runs it";
         KeyMissing = "key-missing" ["2"],
             "an archive was to be packed without a key, or a publisher document has no key with this id";
-        KeyEncrypted = "key-encrypted" ["2"], "a key that is encrypted already was to be encrypted";
+        KeyEncrypted = "key-encrypted" ["2"], "a key was to be encrypted, but it is encrypted already";
         PassphraseMissing = "passphrase-missing" ["2"],
             "a passphrase is needed, and no terminal can ask for it";
         PassphraseEmpty = "passphrase-empty" ["2"], "the first line of the passphrase file is empty";
@@ -42,14 +42,14 @@ codes! {
         AddressUnusable = "address-unusable" ["2"],
             "`serve --http` can't listen there: it is not an address of this machine, or its port is taken";
         ListenerUnusable = "listener-unusable" ["2"],
-            "`LISTEN_FDS` did not hand over exactly one TCP socket that listens where `serve --http` says";
+            "`LISTEN_FDS` did not hand over exactly one TCP socket that listens on the address of `serve --http`";
         ProgramUnknown = "program-unknown", "`mcp config` can't find out where this program is";
         BuildUnconfirmed = "build-unconfirmed" ["4"],
-            "a directory is to be built for the first time, which starts programs on its sources, and this was not confirmed";
-        EntryMissing = "entry-missing" ["2"], "a new tools.json needs an entry, and nobody described one";
+            "the first build of a directory was not confirmed; a build starts programs on the directory's sources";
+        EntryMissing = "entry-missing" ["2"], "a new tools.json needs an entry, and none was described";
         ImportTooMany = "import-too-many" ["2"], "a bundle can't be made of so many definitions";
         ImportSpecFailed = "import-spec-failed", "a tool of Amplifier gave no description of itself";
-        LedgerMissing = "ledger-missing", "there is no ledger where one was to be looked at";
+        LedgerMissing = "ledger-missing", "the ledger that was to be read does not exist";
         DeletionUnconfirmed = "deletion-unconfirmed" ["4"],
             "`ledger prune` or `erase` without `--yes`, and without confirmation on a terminal";
         NothingToTest = "nothing-to-test", "no contract with examples has a driver here";

@@ -57,11 +57,11 @@ codes! {
     /// Why rules are invalid.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub enum RulesError: Error {
-        Header { host: String, found: String } = "rule-header", "a rule has a header that no rule lets a guest set",
+        Header { host: String, found: String } = "rule-header", "a rule lets a guest set a header other than `authorization` and `cookie`",
             ("host {host}: expected `authorization` or `cookie` among the headers, found {found:?}");
         /// `found` is the value of the rule's `part`.
         Secret { slug: String, part: &'static str, found: String } = "rule-secret",
-            "a secret's rule has a part that could never match, or match too much",
+            "a part of a secret's rule could never match, or would match too much",
             ("secret {slug:?}: {part} {found:?} cannot be used");
     }
 }

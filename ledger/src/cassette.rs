@@ -67,10 +67,10 @@ codes! {
     /// Why a file is not a cassette. Lines are counted from 1.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum CassetteError: Error {
-        Form(line: usize) = "cassette-invalid", "not a cassette, or cut: a line has another form or is missing",
+        Form(line: usize) = "cassette-invalid", "the file is not a cassette, or was cut: a line has another form or is missing",
             ("line {line}: not a line of a cassette")
             => "export it again: `toolward ledger export --cassette FILE`";
-        Version(found: u8) = "cassette-version", "the cassette is another version's",
+        Version(found: u8) = "cassette-version", "the cassette is from another version of Toolward",
             ("the cassette has version {found}; this version reads 1") => "export it again with this version of toolward";
         Large = "cassette-too-large", "the cassette is larger than 64 MiB, or has more than 20,000 rows"
             => "export fewer rows or fewer principals";
@@ -83,7 +83,7 @@ codes! {
         Payload(line: usize) = "cassette-payload", "a payload of a cassette is missing, or not the one that was recorded",
             ("line {line}: a payload is not the one that was recorded") => CHANGED;
         Rows(line: usize) = "cassette-rows",
-            "a row of a cassette comes twice or out of order, is of no whole call, or of a call that a tool made",
+            "a row of a cassette occurs twice, is out of order, or belongs to an incomplete call or to a call that a tool made",
             ("line {line}: not a row of a whole call that no tool made, or a row that was there before") => CHANGED;
     }
 }

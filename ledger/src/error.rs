@@ -15,10 +15,10 @@ codes! {
             "a directory or file of the ledger can't be used safely"
             => "name another place, or repair owner and mode of this one";
         Corrupt(error: Arc<dyn std::error::Error + Send + Sync>) = "ledger-corrupt",
-            "the file is not a ledger's, or is damaged",
+            "the file is not a ledger, or is damaged",
             ("the ledger is damaged, or another program's file: {error}")
             => "keep the file as evidence: move the directory away, and a new ledger is begun";
-        Version { found: i64, expected: i64 } = "ledger-version", "the ledger is another version's",
+        Version { found: i64, expected: i64 } = "ledger-version", "the ledger is from another version of Toolward",
             ("the ledger has schema {found}; this version reads schema {expected}")
             => if found > expected {
                 "update toolward"
@@ -31,11 +31,11 @@ codes! {
             => "rows were deleted, or an older copy was put back: keep the file as evidence, and find out who writes \
                 to the ledger's directory";
         Differs(what: &'static str) = "ledger-differs",
-            "the ledger has other rows than were signed, or another head than the rows give",
+            "the ledger's rows are not the signed rows, or its head does not follow from its rows",
             ("the ledger differs from what it was: {what}")
             => "rows were changed: `verify` names them; find out who writes to the ledger's directory";
         Key(problem: Arc<str>) = "ledger-key",
-            "the ledger's key is missing, damaged, or another than the one that signed",
+            "the ledger's key is missing, damaged, or not the key that signed",
             ("the ledger's key can't be used: {problem}")
             => "put the key back that the ledger was begun with, or move the directory away";
         Busy = "ledger-busy", "the ledger was busy for too long"
@@ -46,7 +46,7 @@ codes! {
             => "make the ledger's directory writable for its user again";
         /// The row of an ended call could not be written in time. It follows later.
         Late = "ledger-late", "the call's row is not written yet";
-        Given { same_input: bool } = "id-given-before", "the caller's id of the call was used before",
+        Given { same_input: bool } = "id-given-before", "the id that the caller gave the call was used before",
             ("the id was used before, with {}", if *same_input { "the same input" } else { "another input" });
         Closed = "ledger-closed", "the ledger is closed";
         /// `problem` is the recorder's message, with its code.
@@ -61,7 +61,7 @@ codes! {
         Persons = "cassette-principals", "the calls are several principals', and a cassette holds one's"
             => "name one with --principal, or say --all";
         Record(inner: RecordError) = "record-invalid", "a record of a call is not valid";
-        Io(error: Arc<dyn std::error::Error + Send + Sync>) = "ledger-io", "the operating system or SQLite failed the ledger",
+        Io(error: Arc<dyn std::error::Error + Send + Sync>) = "ledger-io", "the operating system or SQLite can't read or write the ledger",
             ("the ledger failed: {error}");
     }
 }

@@ -1,5 +1,5 @@
-//! Approval through a client: whether this client may ask a person at all, what an
-//! approval covers, and how a call that waits for one is resumed.
+//! Approval through a client: whether this client may ask a person, how the question is put, and
+//! when an earlier decision answers it.
 
 mod not_asked;
 pub(crate) mod prompt;
@@ -27,15 +27,15 @@ pub(crate) use prompt::{ApprovalDecision, Decided, OpenQuestion, PendingApproval
 /// The key of the approval question, which no driver's question can have.
 pub(crate) const KEY: &str = "toolward:approval";
 
-/// AIP-14 `risk_level` 3: an effect that can't be undone is never approved through a client.
+/// The `risk_level` (AIP-14) of calls that can't be undone. No client may approve such a call.
 const IRREVERSIBLE_RISK: u8 = 3;
 
 /// Asks through one client, for one call.
 pub(crate) struct ClientApprover {
     client: Client,
     approvals: Arc<dyn Approvals>,
-    /// Whether the call resumes after its driver's questions. If it needs approval, it was approved
-    /// before them.
+    /// Whether the call resumes after its driver's questions. If it needs approval, a person
+    /// approved it before these questions.
     resumes: bool,
     state: Mutex<State>,
 }
@@ -43,14 +43,14 @@ pub(crate) struct ClientApprover {
 #[derive(Default)]
 struct State {
     decided: Option<Decided>,
-    /// Whether an approval request was answered with the earlier decision.
+    /// Whether `decided` answered an approval request.
     used: bool,
     pending: Option<ApprovalToAsk>,
     not_asked: Option<NotAsked>,
 }
 
-/// An approval question for a client that calls again with the answer. Dropping it closes the
-/// question unless it was disarmed.
+/// An approval question that is open. Dropping the value closes the question, unless `open` was
+/// disarmed.
 pub(crate) struct ApprovalToAsk {
     pub(crate) pending: PendingApproval,
     pub(crate) request: InputRequest,
@@ -58,7 +58,7 @@ pub(crate) struct ApprovalToAsk {
 }
 
 impl ClientApprover {
-    /// `decided` is a person's decision about a call, if there is one.
+    /// `decided` is a person's earlier decision, if any.
     pub(crate) fn new(
         client: &Client,
         approvals: &Arc<dyn Approvals>,
@@ -83,7 +83,7 @@ impl ClientApprover {
         approved.map(|decided| decided.call)
     }
 
-    /// The approval to ask for before the call is made again.
+    /// Takes the question that the client must put to a person before it makes the call again.
     pub(crate) fn pending(&self) -> Option<ApprovalToAsk> {
         self.state().pending.take()
     }
@@ -181,7 +181,8 @@ impl ClientApprover {
         })
     }
 
-    /// Remembers an approval of a tool for the session, if a principal that may approve chose that.
+    /// Remembers the approval of a tool for the session, if the person chose this and the principal
+    /// may approve.
     async fn keep(&self, tool: ApprovalKey, decision: ApprovalDecision) -> Option<Remembered> {
         let principal = &self.client.principal;
         if decision != ApprovalDecision::Session || !principal.may_approve {
@@ -261,7 +262,7 @@ impl ClientApprover {
         }
         open.on_drop(PersonsAnswer::None);
         match said {
-            // An error is not a person's answer, since a denial is a result.
+            // A person's denial is a result, so an error means that the client did not ask.
             Some(Err(Unanswered::Refused)) => Err(NotAsked::CanNotAsk),
             Some(_) => Ok(Verdict::Unanswered),
             // The person denied another question about the same tool.
@@ -304,7 +305,7 @@ impl ClientApprover {
         let opening = settled(deadline, open).await;
         let not_asked = match opening {
             Ok(Opening::Open(watch)) => return Ok((asked, watch)),
-            // An earlier attempt may have opened it.
+            // The failed attempt may have opened the question, so it is not disarmed.
             Err(error) => return Err(failed(&error)),
             Ok(Opening::Paused(wait)) => NotAsked::Paused(wait),
             Ok(Opening::FullForTool(wait)) => NotAsked::AskedAboutTool(wait),

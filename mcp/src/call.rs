@@ -96,7 +96,7 @@ impl Incoming<'_> {
             native: &native(self.context),
             error,
         };
-        // Boxed, since it is rare and large.
+        // Boxed, since the future is large and rarely needed.
         Box::pin(self.features.host.refused(refused)).await;
         result::failed(error)
     }
@@ -158,8 +158,8 @@ impl Incoming<'_> {
     ) -> Result<CallToolResponse, ErrorData> {
         let context = self.context;
         let client = Client::new(context, self.principal);
-        // A question to a client of the stateless era is bound to the call's input. Other clients
-        // are asked while the call waits.
+        // A client of the stateless era calls again with the answer, so a question is bound to the
+        // call's input. A client of the session era is asked while the call waits.
         let bound = match client.era {
             Era::Stateless => input.clone(),
             Era::Session => JsonObject::new(),
@@ -283,8 +283,7 @@ fn named(request: Request, meta: &JsonObject, session: Option<&str>) -> Result<R
 /// The name of a new session.
 pub(crate) fn new_session() -> String {
     let mut random = [0_u8; 16];
-    // Without random bytes all sessions have the same name, so an id of one is valid in all of
-    // them.
+    // Without random bytes all sessions have the same name, so a call's id is valid in all of them.
     let _ = getrandom::fill(&mut random);
     format!("{:032x}", u128::from_ne_bytes(random))
 }

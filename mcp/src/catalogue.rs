@@ -30,7 +30,7 @@ use crate::result::Structure;
 pub(crate) struct ListedTool {
     /// Its name over MCP.
     pub(crate) name: String,
-    /// `id@major`, by which the host is asked for it.
+    /// `id@major`, which names the tool to the host.
     pub(crate) target: String,
     pub(crate) contract: Arc<Tool>,
     /// The verified publisher; `dev:<dir>` for an unsigned bundle.
@@ -39,9 +39,9 @@ pub(crate) struct ListedTool {
     pub(crate) bundle: String,
     /// Its entry in `tools/list`.
     pub(crate) tool: rmcp::model::Tool,
-    /// How its value is sent.
+    /// How the value of a result is sent.
     pub(crate) structure: Structure,
-    /// Whether its input is not an object, and is under `input` in the arguments.
+    /// Whether the contract's input is not an object. The arguments then have it under `input`.
     wrapped_input: bool,
 }
 
@@ -56,13 +56,13 @@ impl ListedTool {
     ///
     /// # Errors
     ///
-    /// If they have a field marked `x-internal`, which no client may send, or if a wrapped input is
-    /// not their only property.
+    /// If the arguments have a field marked `x-internal`, which no client may send, or if a wrapped
+    /// input is not the only argument.
     pub(crate) fn input(&self, arguments: JsonObject) -> Result<Value, CallError> {
         schemas::input(&self.contract.inputs, self.wrapped_input, arguments)
     }
 
-    /// Moves the violations of an input to their places in the arguments.
+    /// Changes the paths of violations from paths in the input to paths in the arguments.
     pub(crate) fn place_violations(&self, error: &mut CallError) {
         if self.wrapped_input {
             schemas::place_violations(error);
@@ -77,12 +77,11 @@ impl ListedTool {
 pub(crate) struct Blocked {
     /// The name that it would have over MCP.
     pub(crate) name: String,
-    /// `id@major`, by which the host is asked for it. The host answers a call with the reason why
-    /// it is blocked.
+    /// `id@major`, which names the tool to the host.
     pub(crate) target: String,
     /// Its contract's id.
     pub(crate) id: String,
-    /// The collision boundary of its name.
+    /// The contract's namespace, which the search tools show.
     pub(crate) namespace: String,
     /// The verified publisher.
     pub(crate) publisher: String,
@@ -171,7 +170,7 @@ pub(crate) enum Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// `id@major`, by which the host is asked for it.
+    /// `id@major`, which names the tool to the host.
     pub(crate) fn target(self) -> &'a str {
         match self {
             Self::Listed(tool) => &tool.target,
@@ -182,8 +181,8 @@ impl<'a> Found<'a> {
 
 impl ToolListing {
     /// Finds the tool that a client means: the tool with exactly this name, or, if no tool has this
-    /// name, a tool with this id, `id@major` or alias. Of several, the first one that can run is
-    /// preferred. `None` if the principal may not use the tool.
+    /// name, a tool with this id, `id@major` or alias. If there are several, the first tool that
+    /// can run is preferred. `None` if the principal may not use the tool.
     pub(crate) fn find(&self, name: &str, principal: &Principal) -> Option<Found<'_>> {
         if let Some(place) = self.by_name.get(name) {
             return self.at(*place, principal);

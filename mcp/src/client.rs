@@ -51,7 +51,8 @@ pub(crate) fn attached<T: Clone + Send + Sync + 'static>(extensions: &Extensions
     extensions.get().or_else(of_request)
 }
 
-/// Marks a request that came in a list over HTTP. No stream to its client could carry a question.
+/// Marks a request that came in a list of messages over HTTP. The reply is one list, so it can't
+/// carry a question to the client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InBatch;
 
@@ -167,7 +168,7 @@ fn unanswered(error: &ServiceError) -> Unanswered {
     }
 }
 
-/// The smallest result that is counted. Limits on requests and connections bound smaller ones.
+/// The smallest result that is counted. Limits on requests and connections bound smaller results.
 const MIN_COUNTED_BYTES: usize = 16 << 10;
 
 /// Counts the unread results on one connection in the memory of all calls. If that memory is full,
@@ -178,8 +179,8 @@ pub(crate) struct UnreadResults {
     pub(crate) principal: Arc<str>,
     /// Ends the connection.
     pub(crate) end: CancellationToken,
-    /// Shared by all results on the connection: while the client reads one of them, the others are
-    /// not stuck.
+    /// When the client last read. All results on the connection share it: while the client reads
+    /// one of them, the others don't count as stuck.
     pub(crate) progress: ReadProgress,
 }
 

@@ -59,7 +59,7 @@ struct All {
 }
 
 impl All {
-    /// Adds the documents of a bundle that policy serves.
+    /// Adds the documents that policy serves from a bundle.
     fn add(&mut self, content: &Content, policy: &Policy) -> Result<(), DocumentsError> {
         let provenance = Arc::new(Provenance::of(content));
         // Files come before the prompts that embed them.
@@ -176,7 +176,7 @@ impl<L, C> Deref for Served<L, C> {
 }
 
 impl ServedDocuments {
-    /// Returns the documents of these bundles that policy serves.
+    /// Returns the documents that policy serves from these bundles.
     ///
     /// # Errors
     /// If two documents would have the same name, or if a URI would be ambiguous.
@@ -195,8 +195,8 @@ impl ServedDocuments {
         })
     }
 
-    /// Returns the documents that a principal may see: the documents of bundles of which it may use
-    /// a tool, or whose ids are among its tools.
+    /// Returns the documents that a principal may see. It sees the documents of a bundle if it may
+    /// use a tool of the bundle, or if the bundle's id is among its tools.
     #[must_use]
     pub(crate) fn seen_by(&self, principal: &Principal) -> Self {
         Self {
@@ -222,7 +222,7 @@ impl ServedDocuments {
         found.provenance.is_for(&self.tools).then_some(found)
     }
 
-    /// The documents as clients list them, by name or URI.
+    /// The documents as clients list them, in the order of their names or URIs.
     fn listed<'d, L, C>(&'d self, all: &'d ServedByName<L, C>) -> impl Iterator<Item = &'d L> {
         self.seen(all).map(|document| &document.listed)
     }
@@ -290,8 +290,8 @@ impl ServedDocuments {
     /// is asked for them.
     ///
     /// # Errors
-    /// If no such prompt exists, if it does not take an argument as the client gives it, or if
-    /// arguments are missing and no person can be asked.
+    /// If no such prompt exists, if the client gives an unknown argument or a value that is too
+    /// long or not a text, or if required arguments are missing and no person gives them.
     pub(crate) async fn prompt(
         &self,
         params: GetPromptRequestParams,

@@ -21,7 +21,7 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long an operation of the host's state may take.
 const STATE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Characters of a name, of a title, and of longer texts.
+/// The most characters of a name, of a title, and of longer texts.
 const MAX_NAME_CHARS: usize = 200;
 const MAX_TITLE_CHARS: usize = 1000;
 const MAX_TEXT_CHARS: usize = 64 << 10;
@@ -88,8 +88,8 @@ fn who(asked: &Asked) -> String {
     }
 }
 
-/// Names the asking tool in a sample: at the start of the prompt, which clients show to the person
-/// who must allow it, and in `_meta`. Escapes the sample's short texts.
+/// Names the asking tool in a sampling request: in `_meta`, and at the start of the system prompt,
+/// which clients show to the person who must allow the request. Escapes the request's short texts.
 fn attributed(
     mut parameters: CreateMessageRequestParams,
     asked: &Asked,
@@ -115,7 +115,7 @@ fn attributed(
     parameters
 }
 
-/// `_meta` of a question without a message for a person.
+/// `_meta` of a sampling or roots request: the asking tool.
 const META: &str = "toolward/asks";
 
 fn meta(asked: &Asked) -> RequestMetaObject {
@@ -130,7 +130,7 @@ fn meta(asked: &Asked) -> RequestMetaObject {
 }
 
 /// Escapes the titles and descriptions of a form's schema. Names and choices need no escapes, since
-/// the host accepts only plain ones.
+/// the host accepts only plain text in them.
 fn sanitize_schema(schema: &mut Value) {
     let Value::Object(keywords) = schema else {
         return;
@@ -161,7 +161,7 @@ fn sanitize_schema(schema: &mut Value) {
     }
 }
 
-/// Escapes the texts of a sample, since a model and a person read them.
+/// Escapes the texts of a sampling request, since a model and a person read them.
 fn sanitize_messages(parameters: &mut Value) {
     match parameters {
         Value::Array(items) => items.iter_mut().for_each(sanitize_messages),
@@ -180,7 +180,7 @@ fn sanitize_messages(parameters: &mut Value) {
     }
 }
 
-/// Returns the answer in a client's result; `None` if the value is not a result of such a request.
+/// Returns the answer in a client's result; `None` if the value does not answer the question.
 pub(crate) fn answer(ask: &Ask, value: Value) -> Option<Answer> {
     if let Ask::Form { .. } = ask {
         return choice(value);

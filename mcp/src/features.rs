@@ -36,7 +36,7 @@ pub struct ServerFeatures {
     pub(crate) host: Host,
     pub(crate) catalogue: ToolListing,
     pub(crate) documents: ServedDocuments,
-    /// Present if tools are found rather than listed.
+    /// Present if tools are not listed, but found by searching.
     pub(crate) finder: Option<Finder>,
 }
 
@@ -116,7 +116,7 @@ impl ServerFeatures {
         blocked.map(|tool| (tool.name.as_str(), tool.id.as_str()))
     }
 
-    /// The name of each tool over MCP, blocked ones included, with its `id@major`.
+    /// The name of each tool over MCP, blocked tools included, with its `id@major`.
     pub fn tool_names(&self) -> impl Iterator<Item = (&str, &str)> {
         let listed = self.catalogue.listed.iter();
         let listed = listed.map(|tool| (tool.name.as_str(), tool.target.as_str()));

@@ -140,12 +140,12 @@ impl fmt::Debug for Authentication {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Connections at once. A further one replaces a connection that has not shown a valid
-    /// token; without such a connection, it gets status 503 and is closed.
+    /// Connections at once. A further connection replaces a connection that has not shown a valid
+    /// token. If there is none to replace, the further connection gets status 503 and is closed.
     pub connections: usize,
     /// Connections at once from one address. All loopback addresses count as one address, and so
-    /// does a /64 network of IPv6. Behind a proxy all clients have one address: set it as high as
-    /// `connections` there.
+    /// does a /64 network of IPv6. Behind a proxy all clients have one address, so set this limit
+    /// as high as `connections` there.
     pub connections_per_address: usize,
     /// Connections that one principal may keep open for further requests. A connection counts for
     /// the principal of its first token. Beyond this limit a connection is closed after its first
@@ -154,7 +154,7 @@ pub struct HttpLimits {
     /// How long a connection may stay without a valid token, once half of `connections` or half of
     /// `connections_per_address` is taken.
     pub newcomer_within: Duration,
-    /// Requests of one principal at once, unless its token sets another number. A further one
+    /// Requests of one principal at once, unless its token sets another number. A further request
     /// gets status 429.
     pub requests: usize,
     /// Streams at once on which one principal listens for changes.
@@ -172,9 +172,9 @@ pub struct HttpLimits {
     /// for escapes, and for answers to a tool's questions.
     pub body: usize,
     /// Bytes of memory that requests may take together while they are parsed and handled, estimated
-    /// from their bytes and values. Another quarter of this amount is for bodies that are being
-    /// read, and for answers to the server's questions. One principal may take at most half of the
-    /// free memory.
+    /// from their bytes and values. An additional quarter of this amount is for bodies that are
+    /// being read, and for answers to the server's questions. One principal may take at most half
+    /// of the free memory.
     pub memory: usize,
     /// How long a request's head may take, and how long a connection may be idle. Stops
     /// clients that send one byte now and then.
@@ -279,7 +279,7 @@ pub struct Identity {
 codes! {
     /// Why a request has no principal.
     pub enum Refusal {
-        /// Or it has more than one.
+        /// The request has no token, or several.
         Missing = "token-missing",
             "expected one header `Authorization: Bearer` with a token that the server's operator gives";
         Unknown = "token-unknown", "this token is not known; ask the server's operator for one";
@@ -297,7 +297,7 @@ codes! {
         OpenAddress(address: SocketAddr) = "http-open-address" ["2"], "`--no-token` on an address that other machines reach",
             ("`{address}` can be reached from other machines, where calls without a token are refused")
             => "serve on 127.0.0.1 or [::1], or give tokens";
-        OpenOrigin(origin: String) = "http-open-origin" ["2"], "an `--allow-origin` that can be any page, with `--no-token`",
+        OpenOrigin(origin: String) = "http-open-origin" ["2"], "`--no-token` with an `--allow-origin` that any page can have",
             ("the origin `{origin}` can be any page, and calls without a token are served")
             => "leave out the origin, or give tokens";
         NoHosts(address: SocketAddr) = "http-no-hosts" ["2"],
@@ -314,10 +314,10 @@ codes! {
             ("the token file {} can't be {action}: {source}", path.display())
             => "name a file that you may read, in a directory that is there";
         TokenFileUnsafe { path: PathBuf, problem: String } = "token-file-unsafe" ["2"],
-            "others than its owner may read or change the file of tokens",
+            "users other than its owner may read or change the file of tokens",
             ("the token file {} {problem}", path.display())
             => "give the file to the user who runs the server, and set its mode to 0600";
-        /// `line` from 1.
+        /// `line` counts from 1.
         Tokens { problem: String, line: Option<usize> } = "token-file-invalid" ["2"], "the file of tokens is invalid",
             ("the token file{} {problem}", line.map(|line| format!(", line {line},")).unwrap_or_default())
             => "see the book's page on serving over HTTP for the file's form";

@@ -1,5 +1,6 @@
-//! Serves the tools of a Toolward host over the Model Context Protocol (MCP), on
-//! stdio and on streamable HTTP, in both eras of the protocol.
+//! Serves the tools of a Toolward host over the Model Context Protocol (MCP), on stdio and on
+//! streamable HTTP, in both eras of the protocol: with sessions (revisions before 2026-07-28), and
+//! stateless.
 //!
 //! The crate is thin: [`toolward_host`] decides what a tool may do and runs every call.
 //! This crate translates requests, asks the people behind clients, and isolates clients
@@ -33,5 +34,5 @@ pub use documents::DocumentsError;
 pub use features::ServerFeatures;
 pub use server::{Connection, Service};
 
-/// The codes of messages that are not read.
+/// The codes of errors for messages that are not read, since they exceed a limit.
 pub const MESSAGE_CODES: &[toolward_support::report::Code] = messages::Flaw::CODES;

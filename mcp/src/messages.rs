@@ -11,17 +11,16 @@ pub(crate) const MAX_MESSAGE_BYTES: usize = 2 << 20;
 
 /// The limits of a message: bytes and values.
 pub(crate) type MessageSize = (usize, usize);
-/// The limits of a tool call, an answer, or a list of messages. A tool's input may have 250,000
-/// values; the rest is room for the message around it.
+/// The limits of a tool call or a list of messages. A tool's input may have 250,000 values; the
+/// rest is room for the message around it.
 pub(crate) const LARGE: MessageSize = (MAX_MESSAGE_BYTES, 260_000);
-/// The limits of any other message: the sealed state of a prompt fits, and so do answers of 64 KiB,
-/// the most that the host takes.
+/// The limits of any other message. The answer to a form fits, since the host takes at most 64 KiB.
 pub(crate) const SMALL: MessageSize = (1 << 20, 20_000);
 
 /// The most messages of a list.
 pub(crate) const MAX_BATCH_MESSAGES: usize = 256;
-/// The most bytes of answers that are stored until a list can be answered. Beyond them an error is
-/// sent in place of an answer.
+/// The most bytes of answers that are stored until a list can be answered. An answer beyond this
+/// limit is replaced by an error.
 pub(crate) const MAX_BATCH_ANSWERS_BYTES: usize = 32 << 20;
 
 /// The deepest nesting of arrays and objects. A tool's input may have 64 levels; the rest is room
@@ -75,9 +74,10 @@ pub(crate) fn scan(text: &[u8]) -> Scan<'_> {
         ..Scan::default()
     };
     let mut depth = 0_usize;
-    // The array or object that was opened last, if it is empty so far.
+    // The memory of the array or object that was opened last, if it is empty so far.
     let mut opened = None;
-    // The text that ended last, the member whose value is being read, and the value's start.
+    // In the outermost object: the string that ended last, the name of the member whose value is
+    // being read, and the value's start.
     let (mut last, mut member, mut start): (&[u8], &[u8], usize) = (&[], &[], 0);
     let mut at = 0_usize;
     while let Some(&byte) = text.get(at) {
@@ -135,7 +135,7 @@ pub(crate) fn scan(text: &[u8]) -> Scan<'_> {
     scan
 }
 
-/// Whether a text is a list, if it is JSON.
+/// Whether a JSON text is a list.
 pub(crate) fn is_list(text: &[u8]) -> bool {
     text.trim_ascii_start().first() == Some(&b'[')
 }
@@ -219,7 +219,8 @@ impl<'t> Scan<'t> {
         serde_json::from_slice(self.member("id")?).ok()
     }
 
-    /// Returns the id if the message is a request. The id of an answer is one of the server's ids.
+    /// Returns the id if the message is a request. An answer's id is left out, since it is one of
+    /// the server's ids.
     pub(crate) fn request_id(&self) -> Option<RequestId> {
         (!self.is_answer()).then(|| self.id()).flatten()
     }

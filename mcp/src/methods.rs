@@ -1,7 +1,7 @@
 //! The methods of the server, and requests whose parameters have a form that the protocol does not
 //! allow. Some clients send an empty list for an empty object, which is accepted. Any other wrong
 //! form gets an error that names the place. The protocol library would answer that the method does
-//! not exist, and clients then stop using it.
+//! not exist, and clients then stop using the method.
 
 use std::fmt;
 
@@ -71,7 +71,7 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Served {
     Always,
-    /// Revision 2026-07-28 has removed it (SEP-2575).
+    /// In the session era only: revision 2026-07-28 has removed the method (SEP-2575).
     InSessions,
     Never,
 }

@@ -15,7 +15,7 @@ pub(crate) const MAX_OPEN_REQUESTS: usize = 2048;
 pub(crate) const MAX_OPEN_BYTES: usize = 256 << 20;
 /// The retry-after of a request beyond the limits.
 const RETRY_AFTER_DELAY: Duration = Duration::from_secs(1);
-/// JSON-RPC, for servers to define: rejected before it was parsed.
+/// JSON-RPC, a code for servers to define: too many requests.
 const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
 
 /// The requests that a client waits for.
@@ -103,7 +103,7 @@ impl OpenRequests {
     }
 }
 
-/// A request that is refused with a stable code.
+/// Returns the error for a refused request, with a stable code.
 pub(crate) fn invalid(message: impl Into<Cow<'static, str>>, code: &str) -> ErrorData {
     ErrorData::invalid_request(message, Some(json!({ "code": code })))
 }
@@ -118,8 +118,8 @@ pub(crate) fn too_many() -> ErrorData {
     ErrorData::new(SERVER_ERROR, message, serde_json::to_value(error).ok())
 }
 
-/// The most cancelled requests whose ids can't be used again. A late answer to such a request would
-/// be taken for the answer to a new request with its id.
+/// The most cancelled requests whose ids can't be used again. Otherwise a late answer to a
+/// cancelled request would be taken for the answer to a new request with the same id.
 const MAX_CANCELLED_IDS: usize = 256;
 /// The longest id, in bytes. Ids of open and of cancelled requests are stored.
 pub(crate) const MAX_ID_BYTES: usize = 256;
@@ -140,7 +140,7 @@ impl CancelledIds {
     ///
     /// # Errors
     ///
-    /// If the id is too long, or belongs to a request that is open or was cancelled.
+    /// If the id is too long, or belongs to a request that is open or was cancelled lately.
     pub(crate) fn check_new(&self, id: &RequestId, is_open: bool) -> Result<(), ErrorData> {
         if is_too_long(id) {
             let message = format!("expected an `id` of at most {MAX_ID_BYTES} bytes");

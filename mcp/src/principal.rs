@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// The name. Each principal has its own shares, buckets and stored secrets.
+    /// The name. Quotas and stored secrets belong to it.
     pub name: Arc<str>,
     /// The tools that it may use.
     pub tools: Tools,

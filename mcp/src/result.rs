@@ -71,8 +71,8 @@ pub(crate) fn of(reply: Reply, structure: Structure) -> CallToolResult {
     }
 }
 
-/// Whether a text block repeats the value. Its text is the value's JSON, or the string that is the
-/// value or the value's only member.
+/// Whether a text block repeats the value: its text is the value as JSON; or the value is a string,
+/// or an object with a string as its only member, and the text is this string.
 fn repeats(blocks: &[Block], value: &Value) -> bool {
     let only = match value {
         Value::String(text) => Some(text),
@@ -95,7 +95,7 @@ fn text(structured: &Value) -> String {
     String::from_utf8(text.unwrap_or_default()).unwrap_or_default()
 }
 
-/// A note to the model that the result is a recorded one.
+/// A note to the model that the result is replayed from a record.
 fn replayed(replayed: &Replayed) -> ContentBlock {
     let mut text =
         "This result was replayed from a record of an earlier call; nothing ran.".to_owned();

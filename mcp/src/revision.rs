@@ -26,7 +26,8 @@ impl Revision {
             .map_or(Self::November2025, |version| Self::named(&version))
     }
 
-    /// Returns the revision of a version. For an unknown version it is the next older known one.
+    /// Returns the revision of a version. An unknown version counts as the newest known version
+    /// before it.
     pub(crate) fn named(version: &ProtocolVersion) -> Self {
         let all = [
             (ProtocolVersion::V_2026_07_28, Self::July2026),

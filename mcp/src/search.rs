@@ -16,10 +16,10 @@ use crate::catalogue::ListedTool;
 use crate::principal::Principal;
 pub(crate) use finder::{Asked, Finder, only_looks, tools};
 
-/// Separates the tool's name from the tag. A name can't contain it.
+/// Separates the tool's name from the tag in a reference. A name can't contain this character.
 const SEPARATOR: char = '#';
 
-/// Bytes of a tag. It is short, since models must copy it.
+/// Bytes of a tag, a keyed hash of the tool's present form. It is short, since models must copy it.
 const TAG_BYTES: usize = 12;
 
 /// The key of this process. Without it a publisher could put a valid reference into text that a

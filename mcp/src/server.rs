@@ -124,10 +124,10 @@ impl Connection {
     }
 
     /// Sets the names of clients that may ask a person for approval. Each client states its name
-    /// itself. The names count only for a connection with its own principal: there the user's
-    /// configuration started the client or the server, and a name chooses among the user's
-    /// programs. A name proves nothing, so the names are ignored for a principal that a transport
-    /// authenticates. Default: no client.
+    /// itself. A name proves nothing, so the names are ignored for a principal that a transport
+    /// authenticates. They count only for a connection that was made with a principal: the user's
+    /// configuration started its client or this server, so a name only chooses among the user's
+    /// programs. Default: no client.
     #[must_use]
     pub fn approving_clients(mut self, names: impl Into<Arc<[String]>>) -> Self {
         self.approving = names.into();

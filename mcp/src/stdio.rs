@@ -74,7 +74,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Takes the standard streams. Call it before the process confines itself.
+    /// Takes the standard streams. Call this function before the process confines itself.
     ///
     /// # Errors
     ///
@@ -172,7 +172,7 @@ pub async fn serve<H: Handler>(
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
             return Ok(());
         }
-        // The error itself names types of this program.
+        // Only the source is reported, since the error itself names types of this program.
         Err(ServerInitializeError::TransportError { error, .. }) => {
             return Err(StdioError::Stream(std::io::Error::other(error.error)));
         }
@@ -194,7 +194,7 @@ pub async fn serve<H: Handler>(
     }
 }
 
-/// Returns the kind of a stream that does not block and can be polled; `None` for any other stream.
+/// Returns the kind of a stream that does not block; `None` for a stream that blocks.
 fn waited_for(stream: &OwnedFd) -> Option<FileType> {
     let flags = rustix::fs::fcntl_getfl(stream).ok()?;
     let stat = rustix::fs::fstat(stream).ok()?;

@@ -1,6 +1,6 @@
 //! The strict rules for messages of clients ([`toolward_contract::json`]), checked on the text of a
 //! message. The library that parses messages silently takes the last of two equal keys and rounds
-//! large integers. In the parsed message the difference is lost.
+//! large integers. After that, neither can be detected.
 
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde::de::{Deserializer, Error};
@@ -8,15 +8,15 @@ use serde_json::{Map, Value, json};
 use toolward_contract::json::{Breach, JsonErrorKind, JsonRules, inspect, read_part};
 use toolward_host::CallError;
 
-/// The arguments of a tool, a prompt or a completion.
+/// The member with the arguments of a tool or a prompt.
 const ARGUMENTS: &str = "arguments";
 
-/// The arguments that a tool gets.
+/// The rules for arguments, which are passed on.
 const PASSED_ON: JsonRules<'_> = JsonRules::Strict(ARGUMENTS);
 
-/// The parts of a message that are passed on: arguments, the answers that come with a call, and, in
-/// `result`, the answer to a question of the server. Elsewhere a large integer is allowed: it can
-/// only be an id, which is returned unchanged.
+/// The rules for a message. The strictest rules apply to the parts that are passed on: arguments,
+/// the answers that come with a call, and `result`, the answer to a question of the server.
+/// Elsewhere a large integer is allowed, since it can only be an id, which is returned unchanged.
 const MESSAGE: JsonRules<'_> = JsonRules::Members(&[
     (
         "params",

@@ -291,30 +291,30 @@ codes! {
         PublisherBare = "publisher-bare" ["2"],
             "`trust update` of a publisher that is trusted by a bare key, which has no documents and no revocations";
         KeyMisplaced = "key-misplaced" ["3"],
-            "`trust add` of a bare key that lies in or beside a bundle, or that would be fetched";
+            "`trust add` of a bare key that is in or next to a bundle, or would be fetched";
         PrefixTaken = "prefix-taken" ["4"],
-            "`trust add` of a bare key for a prefix that is inside, equal to or around another publisher's, without `--takes-from`; or `--takes-from` names another one";
+            "`trust add` of a bare key without `--takes-from`, for a prefix that overlaps another publisher's prefix; or `--takes-from` names another publisher";
         TrustInvalid = "trust-invalid" ["2"], "a folder below `trust/` was changed by hand and is no longer valid";
         TrustUnusable = "trust-unusable" ["2"],
             "something below `trust/` belongs to another user, or others may write to it";
         TrustBusy = "trust-busy", "another process held `trust/` for too long";
         ChannelUnknown = "channel-unknown" ["2"], "no `[[channel]]` of this name is in `toolward.toml`";
         ChannelAmbiguous = "channel-ambiguous" ["2"],
-            "several channels are configured, and none was named for a bundle from elsewhere";
+            "several channels are configured, and no channel was named for a bundle from another source";
         ReleaseMissing = "release-missing",
-            "no tag of the repository that a bundle came from leads to a release of it";
+            "no tag of a bundle's repository leads to a release of the bundle";
         SourceMoves = "source-moves" ["4"],
-            "`install` of a bundle that is installed from somewhere else, without `--move-source`";
+            "`install` of a bundle that is installed from another source, without `--move-source`";
         SourceInvalid = "source-invalid" ["2 or 1"], "a source is not a file, `https://…` or `oci://…`";
         CaFileInvalid = "ca-file-invalid" ["2, or 1 of `policy check`"], "the policy's `ca_file` holds no certificates in PEM";
         ConfineSettingInvalid = "confine-setting-invalid" ["2"],
-            "[`[confine]`](confinement.md#system-calls) of `toolward.toml` has an unknown value, or stands in a file of `--policy-file`";
+            "[`[confine]`](confinement.md#system-calls) of `toolward.toml` has an unknown value, or is in a file of `--policy-file`";
         ClientSettingInvalid = "client-setting-invalid" ["2, or 1 of `policy check`"],
-            "[`[clients]`](serve.md#questions-and-approvals) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy-file`";
+            "[`[clients]`](serve.md#questions-and-approvals) of `toolward.toml` has an unknown key or value, or is in a file of `--policy-file`";
         LedgerSettingInvalid = "ledger-setting-invalid" ["2, or 1 of `policy check`"],
-            "[`[ledger]`](policy.md#ledger) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy-file`";
+            "[`[ledger]`](policy.md#ledger) of `toolward.toml` has an unknown key or value, or is in a file of `--policy-file`";
         RegistrySettingInvalid = "registry-setting-invalid" ["2, or 1 of `policy check`"],
-            "[`[[registry]]`](registries.md) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy-file`";
+            "[`[[registry]]`](registries.md) of `toolward.toml` has an unknown key or value, or is in a file of `--policy-file`";
         RegistryPasswordMissing = "registry-password-missing" ["2"],
             "the variable or file that `password` of [`[[registry]]`](registries.md) names can't be read";
         LedgerPlaceless = "ledger-placeless" ["2"],
@@ -323,15 +323,15 @@ codes! {
             "the principals of a cassette have no names in this installation's ledger, or the local user is not one of them";
         RecorderUnavailable = "recorder-unavailable", "the process that records calls can't be started";
         SettingInvalid = "setting-invalid" ["2"],
-            "a `--set` is not `KEY=VALUE`, or its value does not match the contract; another flag's value is wrong";
+            "a `--set` is not `KEY=VALUE`, or its value does not match the contract; or another flag's value is invalid";
         BundleMissing = "bundle-missing" ["2"], "no bundle was named, and none is installed";
         ToolMissing = "tool-missing", "no bundle, named or installed, has this tool";
         DriverUnknown = "driver-unknown",
             "`policy suggest --driver` names a driver that implements none of the tools";
         DuplicateId = "duplicate-id" ["1 or 3"],
-            "two bundles bring the same tool or driver; 3 where one of them was to be installed";
+            "two bundles have the same tool or driver; the exit code is 3 if one of them was to be installed";
         DevClash = "dev-clash" ["3"],
-            "a directory under work has an id of a bundle that is named beside it, or one that only that bundle's publisher may publish";
+            "a directory under work has an id of a bundle that the same command names, or an id that only the publisher of that bundle may publish";
         FileUnreadable = "file-unreadable" ["2 or 1"], "a file can't be read";
         WriteFailed = "write-failed", "a file can't be written";
         OutputExists = "output-exists",
@@ -339,14 +339,14 @@ codes! {
         GrantRefused = "grant-refused" ["2"],
             "`call --grant` is not `network:HOST` or `workspace:/PATH=DIRECTORY`, or has a `*` or an address";
         GrantImpossible = "grant-impossible" ["4"],
-            "`policy grant`: no line of a policy lets the tool run, or run without asking a person";
+            "`policy grant`: no line of a policy can let the tool run, or let it run without asking a person";
         ChoiceOpen = "choice-open" ["4"],
-            "`policy grant`: a line needs a directory, the source of a secret, or a host that nothing chose";
+            "`policy grant`: a line needs a directory, the source of a secret or a host, and none was chosen";
         FileUnfit = "file-unfit",
-            "a file of the user is not changed: it is a link, not a regular file, has several names, or others may change it";
+            "a file of the user is not changed: it is not a regular file, it has several names, or other users may change it";
         FileChanged = "file-changed", "a file was changed by another program while its difference was shown";
         ClientFileInvalid = "client-file-invalid",
-            "`mcp config --write` can't add the entry to a client's file with the rest of it as it is; it prints the entry";
+            "`mcp config --write` can't add the entry to a client's file without changing the rest, so it prints the entry";
         EntryForeign = "entry-foreign",
             "a client's file has an entry of this name that `mcp config --write` did not write";
         UnwritableValue = "unwritable-value", "a name can't be written into a TOML file";
@@ -359,8 +359,8 @@ codes! {
             "at SIGHUP: more than the policy has changed; the current configuration stays";
         DemoExists = "demo-exists", "`demo` finds the directory of an earlier demo";
         DemoUnknown = "demo-unknown",
-            "`demo --remove` finds no list of what the demo made, or one that the demo did not write";
+            "`demo --remove` finds no list of what the demo made, or a list that the demo did not write";
         WatchEnded = "watch-ended",
-            "an internal fault stopped the scan for changes and revocations; nothing is served without it";
+            "an internal fault stopped the scan for changes and revocations; nothing is served without this scan";
     }
 }

@@ -123,20 +123,20 @@ codes! {
     pub(crate) const Code;
 
     SYNTAX = "policy-syntax", "The text is not valid TOML.";
-    TOO_LARGE = "policy-too-large", "More than 1 MiB of text, 4096 rules, 1024 other tables of a kind, or 1024 entries in a list.";
+    TOO_LARGE = "policy-too-large", "More than 1 MiB of text, 4096 rules, 1024 tables of any other kind, or 1024 entries in a list.";
     UNKNOWN_KEY = "policy-unknown-key", "An unknown key or table.";
     MISSING_KEY = "policy-missing-key", "A required key is missing.";
     WRONG_TYPE = "policy-wrong-type", "A value of the wrong type.";
     WRONG_VALUE = "policy-wrong-value", "The value is out of range, not one of the choices, or does not go with the rest of its table.";
-    PUBLISHER = "policy-publisher", "Not a valid publisher's name; a grant never has `*`.";
+    PUBLISHER = "policy-publisher", "Not a valid name of a publisher. A grant never has `*` here.";
     TOOL = "policy-tool", "Not a valid id or pattern of tools, bundles or prompts: `*` stands for whole segments only.";
-    CAPABILITY = "policy-capability", "Not a valid capability, or one of an unknown class.";
-    NEVER_GRANTED = "policy-never-granted", "A capability that no rule can give: `tool:*`, `secret:*`, or reading of what can only be changed; or, next to `action`, what only a rule that names its tool gives.";
+    CAPABILITY = "policy-capability", "Not a valid capability, or a capability of an unknown class.";
+    NEVER_GRANTED = "policy-never-granted", "A capability that no rule can give: `tool:*`, `secret:*`, or reading what can only be changed. Or a rule with `action` has a key that only a rule which names its tool may have.";
     REVEAL = "policy-reveal", "`reveal` names a secret that the rule does not give.";
     WORKSPACE = "policy-workspace", "Not a plain virtual path, or not an absolute directory.";
-    WORKSPACE_OVERLAP = "policy-workspace-overlap", "Overlapping workspaces that are not both `shared`.";
+    WORKSPACE_OVERLAP = "policy-workspace-overlap", "Two workspaces overlap, and are not both `shared`.";
     SECRET = "policy-secret", "A secret's source or use is incomplete or contradicts itself.";
-    CONTEXT = "policy-context", "A `[[context]]` without one tool, principal or driver, or with invalid values.";
+    CONTEXT = "policy-context", "A `[[context]]` that is not for exactly one tool, has another `driver_publisher` without `driver`, or has an invalid principal or value.";
     EXEC = "policy-exec", "An `[[exec]]` without exactly one tool and one program, or with invalid values.";
     ORIGIN = "policy-origin", "Not of the form `https://host[:port]`.";
     HEADER = "policy-header", "Not a header that a secret may be sent in, or that a guest may set.";
@@ -146,6 +146,6 @@ codes! {
     HOST = "policy-host", "Not a host pattern.";
     ADDRESS = "policy-address", "Not an IP address or network.";
     FILE = "policy-file", "Not a path of a resource: `*` stands for whole segments only.";
-    LIMIT = "policy-limit", "Not a known limit, or a value that it does not allow.";
+    LIMIT = "policy-limit", "Not a known limit, or a value that the limit does not allow.";
     DUPLICATE = "policy-duplicate", "Two tables for the same thing.";
 }

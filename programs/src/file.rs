@@ -29,7 +29,7 @@ codes! {
             ("{} can't be opened as a file, without links in its path: {problem}", path.display())
             => "name the file itself in `[[exec]]`, with no link in its path";
         Unsafe { path: PathBuf, problem: String } = "exec-unsafe" ["4"],
-            "another user owns the file of a program or may write to it, or it changes whose rights it runs with",
+            "another user owns the file of a program or may write to it, or the file has set-user-id or set-group-id bits, or is not executable",
             ("{} {problem}", path.display())
             => "let it belong to you or root, take writing from everybody else, and drop set-user-id bits";
         /// `found` is the file's digest in hex.

@@ -17,11 +17,11 @@ const MAX_TEXT_CHARS: usize = 2_000;
 toolward_support::words! {
     /// The result of a decision.
     TrustVerdict {
-        /// It was done, or is valid.
+        /// The operation was done, or its subject is valid.
         Accepted = "accepted",
-        /// It waits for a person.
+        /// The operation waits for a person.
         Held = "held",
-        /// It was not done, or is not valid.
+        /// The operation was not done, or its subject is not valid.
         Refused = "refused",
     }
 }
@@ -37,7 +37,7 @@ pub struct NewDecision {
     pub subject: String,
     /// The publisher, if known.
     pub publisher: Option<String>,
-    /// The digest of manifest or document, if known.
+    /// The digest of the manifest or document, if known.
     pub digest: Option<Digest>,
     /// The result.
     pub verdict: TrustVerdict,

@@ -10,7 +10,8 @@ use crate::model::{self, Acceptance, HeldUpdate, InstalledBundle, StoredRow as _
 use crate::rollback;
 use crate::search;
 
-/// A verified release to install. `held` has the facts that the state stores.
+/// A verified release to install or to hold. In either case `held` has the facts that the state
+/// stores.
 pub(crate) struct ReleaseCandidate {
     pub(crate) held: HeldUpdate,
     pub(crate) surface: BundleSurface,
@@ -23,8 +24,8 @@ pub(crate) enum ReleaseDecision {
     Hold,
 }
 
-/// Decides whether a release is installed or held. `accept` is the digest of the surface that was
-/// accepted beforehand.
+/// Decides whether a release is installed or held. `accept` is the digest of the surface (what a
+/// model or a policy sees of a bundle) that was accepted beforehand.
 pub(crate) fn decide(
     sql: &Transaction<'_>,
     candidate: &ReleaseCandidate,
@@ -55,8 +56,8 @@ pub(crate) fn decide(
 fn check_sequence(sql: &Transaction<'_>, new: &HeldUpdate) -> Result<(), Error> {
     let found = (new.sequence, new.digest);
     let known = rollback::highest(sql, &new.publisher, &new.id)?;
-    // A held release, or one installed before, may have the same sequence. It must be the same
-    // release.
+    // If the held release, or a release that was installed before, has the same sequence, it must
+    // be the same release.
     let waiting = HeldUpdate::of(sql, &new.id)?
         .filter(|held| held.publisher == new.publisher && held.sequence == new.sequence)
         .map(|held| (held.sequence, held.digest));
@@ -81,7 +82,7 @@ fn provides(surface: &BundleSurface) -> Vec<(&'static str, String)> {
     tools.chain(drivers).collect()
 }
 
-/// Writes the ids that an installed bundle provides, in place of the earlier ones.
+/// Writes the ids that an installed bundle provides, in place of its earlier ids.
 pub(crate) fn write_provides(
     sql: &Transaction<'_>,
     bundle: &str,

@@ -8,7 +8,8 @@ codes! {
     /// Why an operation was refused or failed. Installed bundles stay installed.
     #[derive(Debug)]
     pub enum Error: Error {
-        /// Verification refused the bundle, or it goes back or contradicts a known release.
+        /// Verification refused the bundle. Or a release or document is older than a known one, or
+        /// has the same number as a known one but another content.
         Refused(inner: Refusal);
         /// The bundle is signed, but no host would accept it.
         Content(inner: Box<ContentError>);
@@ -46,7 +47,7 @@ codes! {
             ("the store's state is damaged, or another program's file: {source}")
             => "put back a copy of the file that was made while nothing ran; without one, move it away and \
                 install the bundles again: what they may go back to is then unknown";
-        Version { found: i64, expected: i64 } = "store-version", "the file of a store is another version's",
+        Version { found: i64, expected: i64 } = "store-version", "the file of a store is from another version of Toolward",
             ("the store's state has schema {found}; this version reads schema {expected}")
             => if found > expected {
                 "update toolward"
@@ -55,7 +56,7 @@ codes! {
             };
         Busy = "store-busy", "other processes held a store for too long", ("the store was busy for too long")
             => "find out which process holds the store, and try again";
-        Full = "disk-full", "no room for a bundle; the old release stays", ("the disk of the store is full")
+        Full = "disk-full", "the disk has no room for a bundle; the old release stays", ("the disk of the store is full")
             => "make room on the disk: `toolward remove ID` frees the file of a bundle that is not needed";
         ReadOnly = "store-read-only", "the store can't be written to: its disk or directory is read-only"
             => "make the store's directories writable for their user again";

@@ -1,6 +1,7 @@
-//! Installs and updates bundles, and holds updates until a person accepts their surface. The file
-//! is on disk before the state names it, and the state changes in one transaction. If the process
-//! is killed at any time, either the old or the new release is installed, and works.
+//! Installs and updates bundles, and holds updates until a person accepts their surface (what a
+//! model or a policy sees of the bundle). A bundle's file is on disk before the state names the
+//! file, and the state changes in one transaction. If the process is killed at any time, either the
+//! old or the new release is installed, and works.
 
 use std::collections::HashSet;
 use std::time::SystemTime;
@@ -29,8 +30,8 @@ pub struct InstallOptions {
     pub source: String,
     /// The current time, which the whole operation records.
     pub now: SystemTime,
-    /// The reason to allow a lower sequence than one installed before. Two bundles with the same
-    /// sequence are refused in any case.
+    /// The reason to allow a lower sequence than that of an earlier installation, if it is allowed.
+    /// A different release with the same sequence is refused in any case.
     pub allow_rollback: Option<String>,
     /// The digest of the surface that was accepted beforehand. A bundle with any other surface is
     /// held, even at the first installation.
@@ -54,7 +55,8 @@ pub enum InstallOutcome {
         held: HeldUpdate,
         /// The installed bundle.
         current: Option<InstalledBundle>,
-        /// How its surface differs from the installed one, or from an empty one.
+        /// How its surface differs from the installed surface, or from an empty one if nothing is
+        /// installed.
         difference: SurfaceDifference,
     },
     /// Exactly this bundle is already installed. Its recorded source is updated.
@@ -102,7 +104,8 @@ impl Store {
         self.state
             .read(|sql| decide::decide(sql, &candidate, options.accept))?;
         let bytes = archive::to_stored_bytes(&bundle.contents());
-        // An existing file that differs is replaced: that repairs it, or updates its signatures.
+        // An existing file that differs is replaced. This repairs the file, or updates its
+        // signatures.
         if !self.objects.holds(&bundle.manifest_digest, &bytes)? {
             self.objects.write(&bundle.manifest_digest, &bytes)?;
         }
@@ -151,7 +154,8 @@ impl Store {
         })
     }
 
-    /// The held updates, by id, each with the difference between its surface and the installed one.
+    /// The held updates, by id, each with the difference between its surface and the installed
+    /// surface.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -169,7 +173,7 @@ impl Store {
 
     /// Installs the held update of `id`, whose surface a person saw and accepts. The update is
     /// verified again, so a release that was revoked while it was held does not replace a working
-    /// one.
+    /// release.
     ///
     /// # Errors
     /// [`Error::NotHeld`]; [`Error::SurfaceMismatch`] if the held update has another surface than the
@@ -258,9 +262,9 @@ impl Store {
     }
 
     /// Deletes the files of a bundle that is to be removed, for a disk that is too full to record
-    /// [`Store::remove`]. Also collects garbage, unless the newest changes could not be read. The
-    /// recorded sequences, documents and revocations stay. Until the bundle is removed, its file is
-    /// missing.
+    /// [`Store::remove`]. Also collects garbage, unless the newest changes of the state could not
+    /// be read. The recorded sequences, documents and revocations stay. Until the bundle is
+    /// removed, its file is missing.
     ///
     /// # Errors
     /// [`Error::NotInstalled`]; [`Error::ReadOnly`] if no file can be removed either.

@@ -3,10 +3,11 @@
 //! channels, and every decision.
 //!
 //! * [`Store`]: install, update, remove, load, verify, collect garbage;
-//! * [`InstallOutcome`]: the result of an installation; an update with another surface is held;
+//! * [`InstallOutcome`]: the result of an installation. An update is held if its surface (what a
+//!   model or a policy sees of the bundle) differs;
 //! * [`rollback`]: numbers that may not fall;
 //! * [`audit_log`]: the recorded decisions;
-//! * [`search`]: tools for a query.
+//! * [`search`]: the installed tools that match a query.
 //!
 //! Files on disk are not trusted: each time a bundle is loaded, the caller's function ([`Verify`])
 //! verifies the bytes that were read. This crate reads no clock and no environment, and prints

@@ -1,7 +1,8 @@
 //! Loads and verifies the store's bundles with the current trust and revocations. Each file is
-//! opened once, and exactly the verified bytes are returned. A surface of an earlier version is
-//! replaced by the current surface of the same bundle, so that fields that a new version adds do
-//! not look like changes of a release.
+//! opened once, and exactly the verified bytes are returned. A stored surface (what a model or a
+//! policy sees of a bundle) in an earlier format version is replaced by the same bundle's surface
+//! in the current version. Otherwise the fields that a new format version adds would look like
+//! changes of a release.
 
 use std::fs::File;
 use std::time::SystemTime;
@@ -44,11 +45,11 @@ pub struct VerifyResult {
     pub version: semver::Version,
     /// Whether this is a held update.
     pub held: bool,
-    /// The position of the bundle, from 1.
+    /// The position of the bundle, counted from 1.
     pub number: usize,
     /// How many bundles are verified.
     pub total: usize,
-    /// `Ok` if it is the recorded release and a host would accept it.
+    /// `Ok` if the file is the recorded release and a host would accept it.
     pub result: Result<(), Error>,
 }
 
@@ -103,8 +104,8 @@ impl Store {
         Ok(loaded)
     }
 
-    /// Verifies all installed bundles as [`Store::load_all_as`] does, but records nothing. For
-    /// lists of the bundles that would be loaded.
+    /// Verifies all installed bundles as [`Store::load_all_as`] does, but records nothing. Use this
+    /// function to list the bundles that would be loaded.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -174,7 +175,7 @@ impl Store {
         Ok(refusals)
     }
 
-    /// Whether an installed or held release has a surface of an earlier version.
+    /// Whether an installed or held release has a surface in an earlier format version.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -187,10 +188,11 @@ impl Store {
         })
     }
 
-    /// Replaces surfaces of an earlier version by the current surfaces of their bundles. An
-    /// accepted surface stays accepted if the earlier surface matches the bundle with the current
-    /// `libraries`. A bundle that no longer verifies, or whose actions changed, keeps the earlier
-    /// surface, so its next update is held. A held update stays held, with its new surface.
+    /// Replaces surfaces in an earlier format version by the current surfaces of the same bundles.
+    /// If the earlier surface of an installed bundle still matches the bundle with the current
+    /// `libraries`, the current surface counts as accepted. A bundle that no longer verifies, or
+    /// whose actions changed, keeps its earlier surface, so its next update is held. A held update
+    /// stays held.
     ///
     /// # Errors
     /// When the state can't be read or written.
@@ -222,7 +224,7 @@ impl Store {
         Ok(())
     }
 
-    /// All installed releases, then all held ones, each with whether it is held.
+    /// All installed releases, then all held releases, each with whether it is held.
     ///
     /// # Errors
     /// When the state can't be read.

@@ -173,7 +173,7 @@ pub(crate) fn text<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlit
     text.parse().map_err(|_| wrong(column))
 }
 
-/// Finds the value with this word in a row.
+/// Returns the value whose word is in this column of a row.
 pub(crate) fn word<T: Copy>(
     row: &Row<'_>,
     column: &str,

@@ -1,5 +1,5 @@
 //! Numbers that may not fall: the sequences of releases by publisher and id, and the versions of
-//! documents. A sequence mark stays after its bundle is removed.
+//! documents. A recorded sequence (a mark) stays after its bundle is removed.
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use toolward_signing::key::KeyId;
@@ -9,12 +9,12 @@ use toolward_signing::{Digest, sequence};
 use crate::error::Error;
 use crate::model::{self, StoredRelease, number};
 
-/// How many of the highest marks of a bundle are stored. Lower marks count again after a higher one
-/// is removed by a reset.
+/// How many of the highest marks of a bundle are stored. If a publisher's document removes higher
+/// marks (a reset), the lower marks count again.
 const MAX_MARKS: i64 = 16;
 
 /// The sequence of a release that was installed, or that a publisher's document names as the last
-/// genuine one.
+/// genuine release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SequenceMark {
     /// The publisher.

@@ -1,7 +1,8 @@
 //! The tools of installed bundles, and searches among them or in a channel's index. The searchable
 //! facts of tools are stored separately, so that no bundle or surface is parsed for them. If two
-//! tools request the same name, servers give it to the tool that was installed first. An update of
-//! a bundle keeps the positions of its tools, and new tools come last.
+//! tools request the same name, servers give it to the tool that was installed first. So the store
+//! knows each tool's position in the order of installation. An update of a bundle keeps the
+//! positions of its tools, and new tools come last.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -29,8 +30,9 @@ pub struct SearchEntry {
     pub publisher: String,
 }
 
-/// The positions of the entries that match a query, ranked by [`SearchIndex`] with the best first.
-/// Equal matches are ordered by id. A query without letters and digits matches all entries.
+/// The places in `entries` of the entries that match a query, ranked by [`SearchIndex`] with the
+/// best first. Equal matches are ordered by id. A query without letters and digits matches all
+/// entries.
 pub fn rank<'a>(query: &str, entries: impl IntoIterator<Item = &'a SearchEntry>) -> Vec<usize> {
     let mut entries: Vec<(usize, &SearchEntry)> = entries.into_iter().enumerate().collect();
     // The index returns equal matches in the order of insertion.
@@ -55,8 +57,8 @@ pub fn rank<'a>(query: &str, entries: impl IntoIterator<Item = &'a SearchEntry>)
 /// The separator between stored tags. Tags can't contain it.
 const SEPARATOR: &str = "\n";
 
-/// A tool of an installed bundle, with the facts recorded at its installation. For display only: to
-/// run, a bundle is loaded and verified.
+/// A tool of an installed bundle, with the facts recorded at its installation. For display only:
+/// before a tool runs, its bundle is loaded and verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstalledTool {
     /// The tool's id with the major version, such as `text.stats@1`.
@@ -123,8 +125,9 @@ pub(crate) fn all_tools(sql: &Transaction<'_>) -> Result<Vec<InstalledTool>, Err
 /// A tool by its publisher and its id with the major version.
 type ToolKey = (String, String);
 
-/// The positions of tools, in a table that a state file may lack. A host that does not know the
-/// table gives the tools of its bundles no positions; these tools count as the newest.
+/// The positions of tools in the order of installation, in a table that a state file may lack. A
+/// version of Toolward that does not know the table installs tools without positions. These tools
+/// count as the newest.
 const ARRIVAL_TABLE: &str = "
 CREATE TABLE IF NOT EXISTS arrival (
     number    INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -147,7 +150,7 @@ pub(crate) fn settle_arrivals(sql: &Transaction<'_>) -> Result<(), Error> {
     add_arrivals(sql)
 }
 
-/// Gives the new tools of an installed bundle the last positions.
+/// Gives installed tools that have no position the last positions.
 pub(crate) fn add_arrivals(sql: &Transaction<'_>) -> Result<(), Error> {
     let mut insert =
         sql.prepare_cached("INSERT OR IGNORE INTO arrival (publisher, major_id) VALUES (?1, ?2)")?;

@@ -22,12 +22,12 @@ pub(crate) const SCHEMA: FileSchema = FileSchema {
     owner: "a store",
 };
 
-/// How large the write-ahead log may be when the file is opened, in bytes: some sixty pages, which
+/// The most bytes of the write-ahead log that stay when the file is opened: some sixty pages, which
 /// are read in a fraction of a millisecond.
 const MAX_LOG_BYTES: u64 = 256 * 1024;
 
 /// The tables. `surface` has the canonical bytes of the surfaces of installed and held bundles, by
-/// digest, and `tool` the facts for lists and searches, so that no bundle is parsed for them. Rows
+/// digest. `tool` has the facts for lists and searches, so that no bundle is parsed for them. Rows
 /// of `mark` and `document` stay after their bundles and documents are removed. Numbers are below
 /// 2^63, as in TOML. Digests are text, so that people can look them up.
 const TABLES: &str = "
@@ -179,7 +179,8 @@ fn transact<R>(
 /// Opens the file, and creates the tables if they are missing.
 pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
     opened(path).map_err(|error| {
-        // SQLite reports only a general failure for a folder in which it can't create its files.
+        // For a folder in which it can't create its files, SQLite reports only a general failure,
+        // so the folder is checked here.
         let folder = path.parent().unwrap_or(path);
         match (error, rustix::fs::access(folder, Permission::WRITE_OK)) {
             (Error::Io(_), Err(Errno::ROFS | Errno::ACCESS)) => Error::ReadOnly,

@@ -90,7 +90,7 @@ impl Store {
             Error::Full => ReadOnlyReason::Full,
             _ => ReadOnlyReason::ReadOnly,
         };
-        // For a missing store, or a store of another user, the first error is returned.
+        // If the store is missing or belongs to another user, the first error is returned.
         let read = |state: &Path| open_unwritable(state, &state::SCHEMA, BUSY_TIMEOUT);
         Self::unwritable(directory, state, why, read)?.ok_or(failed)
     }
@@ -316,8 +316,8 @@ impl Store {
     /// Records a document's version.
     ///
     /// # Errors
-    /// [`Error::Refused`]: `rollback` if a higher version is known, `equivocation` if this one is known with
-    /// another digest. Both are recorded.
+    /// [`Error::Refused`]: `rollback` if a higher version is known, `equivocation` if this one is
+    /// known with another digest. Both refusals are recorded.
     pub fn see_document(
         &self,
         kind: VersionedDocument,

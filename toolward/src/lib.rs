@@ -68,8 +68,8 @@
 //!
 //! # What an application may bring
 //!
-//! The page of each has an example, which imports from the underlying crate. The names are the same
-//! here.
+//! The documentation of each type below has an example. It imports from the underlying crate, but
+//! the names are the same in this crate.
 //!
 //! | to | give |
 //! |---|---|
@@ -77,8 +77,8 @@
 //! | follow progress and log records of a call | an [`Observer`] to the request |
 //! | hear of each call that ended | a [`CallListener`] to the builder |
 //! | record calls in a ledger | a [`ledger::Recorder`] to the builder: `ledger::Writer`, with the feature `ledger` |
-//! | keep secrets in a store of your own | a [`secrets::SecretStore`] to the builder |
-//! | keep buckets in a store of your own | [`state::Buckets`] to the builder |
+//! | keep secrets in your own store | a [`secrets::SecretStore`] to the builder |
+//! | keep buckets in your own store | [`state::Buckets`] to the builder |
 //! | answer the questions of tools | [`Answerable`] to the request; see [`Asked`] |
 //! | compile in limited processes | a [`Broker`] to the builder |
 //! | compile in another way | a [`Compiler`] to the builder |
@@ -90,8 +90,8 @@
 //! |---|---|
 //! | `http` (default) | the module `egress`: requests of tools leave the host |
 //! | `installed` (default) | `LiveHost`, `Operator`, the module `operator`; it brings `http` and `keyvalue` |
-//! | `keyvalue` (default) | `state::Store`: buckets of tools are kept, in SQLite |
-//! | `ledger` (default) | `ledger::Writer` and `ledger::Reader`: records of calls are written, in SQLite |
+//! | `keyvalue` (default) | `state::Store`: buckets of tools, stored in SQLite |
+//! | `ledger` (default) | `ledger::Writer` and `ledger::Reader`: records of calls, stored in SQLite |
 //! | `mcp` | the module `mcp`: serves a host's tools to clients of the Model Context Protocol |
 //! | `programs` | the module `programs`: native programs run outside the sandbox, if the policy has an `[[exec]]` for them |
 //! | `records` | `Recorder`, `call_records`, `tool_records`, the module `records`: tools and calls as records of Agent Tool |
@@ -101,9 +101,9 @@
 //!
 //! # The crates behind it
 //!
-//! The only logic in this crate is [`open`]. Each part is a separate crate, and a module here.
-//! Types of signatures that are not in the root are in [`bundle`], [`contract`], [`egress`],
-//! [`host`], [`ledger`], [`policy`], [`signing`] or [`state`].
+//! The only logic in this crate is [`open`]. Each part is a separate crate, and a module here. If a
+//! type in a function's signature is not in this crate's root, it is in [`bundle`], [`contract`],
+//! [`egress`], [`host`], [`ledger`], [`policy`], [`signing`] or [`state`].
 
 mod open;
 

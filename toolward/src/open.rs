@@ -20,9 +20,10 @@ codes! {
     /// ```
     #[derive(Debug)]
     pub enum OpenError: Error {
-        /// Verification refused it: it was changed, expired, or not signed by a trusted key.
+        /// Verification refused the bundle, for example because it was changed or is not signed by
+        /// a trusted key.
         Refused(inner: Refusal);
-        /// It was verified, but its content is not valid.
+        /// The bundle was verified, but its content is not valid.
         Content(inner: ContentError);
     }
 }
@@ -30,8 +31,8 @@ codes! {
 /// Verifies a bundle (a directory or an archive), and reads its content. Only verified bytes are
 /// used, since nothing is opened twice.
 ///
-/// Ages are checked against this machine's clock, and no revocations are known. Use [`open_with`]
-/// for other options.
+/// Expiry is checked against this machine's clock. There is no maximum age, and no revocations are
+/// known. Use [`open_with`] for other options.
 ///
 /// ```no_run
 /// use toolward::{Host, PublicKey, TrustStore};

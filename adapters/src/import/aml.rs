@@ -298,7 +298,7 @@ codes! {
         Insecure = "aml-url-insecure" ["1 or –"], "the `base_url` of a definition of AML is not https",
             ("its `base_url` is not https: requests would go out in the clear");
         Request(problem: String) = "aml-request-unusable" ["1 or –"],
-            "the request of a definition of AML can't be made safely: a place is missing, or a placeholder is not one",
+            "the request of a definition of AML can't be made safely: a part is missing, or a placeholder is invalid",
             ("its request can't be made: {problem}");
         Hidden(field: &'static str) = "aml-text-hidden" ["1 or –"],
             "a schema of a definition of AML has invisible characters",
@@ -317,7 +317,7 @@ codes! {
             "a contract only: a person answers it, and can't be asked for its output as a form",
             ("a contract only: a person answers it, and can't be asked for its output as a form: {problem}");
         AskedHere(transport: String) = "aml-human-asked-here" Note,
-            "the person behind the caller is asked; its transport is not used",
+            "the person behind the caller is asked; the transport of the definition is not used",
             ("the person behind the caller is asked; its transport, {transport}, is not used");
         Lambda = "aml-lambda-unsupported" Note,
             "a contract only: this host does not call AWS, GCP or Azure functions";
@@ -334,10 +334,10 @@ codes! {
             ("{method} counts as a change for this host, though the tool only reads: a person is asked, unless policy says otherwise");
         OneAttempt = "aml-one-attempt" Note, "one attempt: only `retrieval` tools are retried";
         InQuery(inputs: String, method: &'static str) = "aml-inputs-in-query" Note,
-            "inputs go into the query: the method has no body, and AML says no place",
+            "inputs go into the query: the method has no body, and AML names no place for them",
             ("the inputs {inputs} go into the query: {method} has no body, and AML says no place");
         HeaderAssumed(header: &'static str) = "aml-header-assumed" Note,
-            "a secret goes into the usual header, as AML's text names none",
+            "a secret goes into the usual header, because AML names none",
             ("the secret goes into the header `{header}`, as AML's text names none");
         StatusIgnored(status: String) = "aml-status-ignored" Note,
             "a key of `error_codes` or `on_status` is ignored: it is not a status from 400 to 599",

@@ -44,7 +44,7 @@ codes! {
         Confine(source: Box<dyn std::error::Error + Send + Sync>) = "build-confine-refused",
             "the kernel refuses to confine a build", ("the build can't be confined: {source}")
             => "see whether something else forbids it, such as a container; `--no-confine` builds with all your rights";
-        Snapshot(from: String, message: String) = "snapshot-failed", "a driver's start can't run when it is built",
+        Snapshot(from: String, message: String) = "snapshot-failed", "the start of a driver can't run when the driver is built",
             ("{from}: its start can't run beforehand: {message}")
             => "remove `snapshot` from its [[build]]: the start then runs in each call";
         Wrap(from: String, message: String) = "component-wrap-failed", "no component can be made of a core module",
@@ -68,7 +68,7 @@ codes! {
     /// least one by [`Ord`] counts.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum BuildReason: Error {
-        TargetMissing = "guest-target-missing", "its compiler lacks the target `wasm32-wasip2`" => format!(
+        TargetMissing = "guest-target-missing", "the compiler of the guest toolchain lacks the target `wasm32-wasip2`" => format!(
             "this compiler has no {TARGET}: `rustup target add {TARGET}`, or name another Cargo with `--guest-cargo`"
         );
         StdNeeded = "guest-std-needed",

@@ -35,12 +35,12 @@ toolward_support::report::codes! {
     pub enum ExtractError: Error {
         /// `pointer` is a JSON pointer, or the path.
         Missing { pointer: String } = "http-response-missing",
-            "the response of an HTTP request has nothing at the place of the output",
+            "an HTTP response has nothing at the place that should hold the output",
             ("expected the output at {pointer} of the response, found nothing there");
         /// The output is larger than it may be.
         Limit(error: JsonError) -> (error.code()), ("in the output: {error}");
         TooManySteps { allowed: usize } = "http-response-too-many",
-            "a path into the response of an HTTP request looks at more values than a document may have",
+            "the path of the output looks at more values in an HTTP response than a document may have",
             ("expected a path that looks at no more than {allowed} values, found one that does");
     }
 }

@@ -24,10 +24,10 @@ pub(super) enum NotAsked {
     Irreversible,
     /// The operator does not trust this client to ask.
     Untrusted {
-        /// Whether a grant could replace the answer.
+        /// Whether the operator could approve the call in advance, in a grant.
         can_be_preapproved: bool,
     },
-    /// This client can't ask, or can't now.
+    /// This client can't put the question to a person.
     CanNotAsk,
     /// The prompt is too long for a person to read.
     TooLong,
@@ -39,7 +39,7 @@ pub(super) enum NotAsked {
     AskedAboutTool(Duration),
     /// The limit of open questions is reached.
     Asked(Duration),
-    /// The state of the host has failed.
+    /// The question could not be opened.
     Failed,
 }
 
@@ -92,7 +92,7 @@ fn trust_hint(client: &Client, can_be_preapproved: bool) -> String {
     let is_writable = !name.is_empty() && visible_line(name, MAX_NAME_CHARS) == *name;
     let by = match is_writable {
         true => {
-            // JSON and TOML escape such a line in the same way.
+            // JSON and TOML escape a visible line in the same way.
             let name = Value::from(name.as_str());
             format!(
                 "by `may_approve = [{name}]` in `[clients]` of toolward.toml (add {name} to the list if there is one)"

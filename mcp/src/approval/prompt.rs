@@ -1,6 +1,6 @@
 //! The approval prompt that a client shows, the open question, and the person's decision. The
-//! prompt states everything that the approval covers. If that does not fit, no approval is
-//! requested.
+//! prompt states everything that the approval covers. If a prompt is too long for this, no approval
+//! is requested.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use toolward_state::{ApprovalKey, Approvals, PersonsAnswer, QuestionId, detach, 
 use crate::elicitation::{self, state_deadline};
 use crate::principal::Principal;
 
-/// Characters of a name or an effect, of a URL, of the arguments or a body, and of the whole
+/// The most characters of a name or effect, of a URL, of the arguments or a body, and of the
 /// prompt.
 const MAX_NAME_CHARS: usize = 200;
 const MAX_URL_CHARS: usize = 2000;
 const MAX_ARGUMENT_CHARS: usize = 6000;
 const MAX_MESSAGE_CHARS: usize = 16_000;
 
-/// The choices, shown and answered in the same words.
+/// The choices, as the form shows and returns them.
 pub(crate) const ONCE: &str = "allow this call";
 pub(crate) const SESSION: &str = "allow it for this session";
 pub(crate) const NO: &str = "deny";
@@ -167,18 +167,18 @@ pub(crate) enum ApprovalDecision {
     Deny,
 }
 
-/// A person's decision about a call, given before the call is made.
+/// A person's decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decided {
     /// The call.
     pub(crate) call: ApprovalKey,
-    /// The answer to the approval question, if it came with the call. `None` if the call resumes
-    /// after its driver's questions: it was approved before them.
+    /// The answer to the approval question, if it came with the call. `None` if the call was
+    /// approved earlier, before its driver's questions.
     pub(crate) answer: Option<ApprovalDecision>,
 }
 
 impl Decided {
-    /// The decision of a call that was approved before its driver asked.
+    /// The approval of a call that a person gave before the driver's questions.
     pub(crate) fn before(call: ApprovalKey) -> Self {
         Self { call, answer: None }
     }
@@ -188,14 +188,14 @@ impl Decided {
     }
 }
 
-/// An approval question, sealed so that an answer counts for it alone.
+/// An approval question. A client gets it sealed, so that an answer counts only for this question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PendingApproval {
-    /// The call, with everything that the person was shown.
+    /// The key of the call, which covers everything that the person was shown.
     pub(crate) call: ApprovalKey,
-    /// The tool in its form when the question was asked. The arguments don't matter.
+    /// The key of the tool at the time of the question, for any arguments.
     pub(crate) tool: ApprovalKey,
-    /// The tool by its name and its callers, which is the key of a denial.
+    /// The key of the tool's name together with its callers. A denial is recorded under this key.
     pub(crate) named: ApprovalKey,
     /// The number of the question.
     pub(crate) question: u64,
@@ -223,7 +223,7 @@ impl From<ApprovalDecision> for PersonsAnswer {
 }
 
 /// A question that may be open. Dropping it closes the question, so a call that ends leaves no
-/// question open. An answer that is being stored is not lost.
+/// question open. If an answer is being stored then, the drop stores it.
 pub(crate) struct OpenQuestion {
     approvals: Arc<dyn Approvals>,
     id: QuestionId,
@@ -270,8 +270,8 @@ impl Drop for OpenQuestion {
     }
 }
 
-/// Closes a question, and returns whether it was open. If closing fails, it counts as not open, so
-/// that no approval counts.
+/// Closes a question, and returns whether it was open. If closing fails, the question counts as not
+/// open, so that an approval does not count.
 async fn close(approvals: &dyn Approvals, question: &QuestionId, answer: PersonsAnswer) -> bool {
     let deadline = state_deadline();
     let answer = || approvals.answer(question.clone(), answer, deadline);

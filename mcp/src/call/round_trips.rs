@@ -1,7 +1,7 @@
 //! The round trips of one call: the person behind the client answers a driver's questions and
-//! approvals, and the call continues with the answers. A client of the session era is asked while
-//! the call waits. A client of the stateless era carries sealed state from the question to the
-//! answer.
+//! approval questions, and the call continues with the answers. A client of the session era is
+//! asked while the call waits. A client of the stateless era carries sealed state from the question
+//! to the answer.
 
 #[cfg(test)]
 mod approval_tests;
@@ -59,7 +59,7 @@ const MAX_REPEATS: u8 = 3;
 enum State {
     /// A person is asked whether the call may run.
     Approval(PendingApproval),
-    /// The driver asks. If the call needs approval, it was approved.
+    /// The driver asks. Any approval that the call needs was given before.
     Questions {
         asked: Box<Asked>,
         approved: Option<ApprovalKey>,
@@ -183,8 +183,8 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Interprets the answers that came with a state. If some are missing, the question is repeated
-    /// up to [`MAX_REPEATS`] times.
+    /// Interprets the answers that came with a state. If an answer to a driver's question is
+    /// missing, all its questions are repeated, up to [`MAX_REPEATS`] times.
     async fn opened(
         &self,
         approvals: &Arc<dyn Approvals>,
@@ -269,7 +269,7 @@ impl Exchange<'_> {
         match unsealing.await {
             Ok(Unsealed::Text(state, until)) => Ok((state, until)),
             Ok(Unsealed::Foreign) => Err(foreign()),
-            // The state may have been used already.
+            // If the outcome is unknown, the state may have been used.
             Ok(Unsealed::Spent) | Err(StateError::Unknown) => Err(fault(
                 "toolward:state_spent",
                 "the `requestState` was used before, or is too old; make the request anew",

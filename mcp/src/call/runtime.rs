@@ -13,8 +13,8 @@ use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 use toolward_host::{Host, Reply, Request};
 
-/// A poll that takes this long and does not finish the call moves the call to the other runtime. A
-/// guest computes longer than this between two yields.
+/// If a poll takes at least this long and does not finish the call, the call moves to the other
+/// runtime. A guest that computes yields less often than this, so its first poll moves the call.
 const LONG_POLL: Duration = Duration::from_micros(100);
 
 /// In the extensions of a call that came while other calls of its connection were open.

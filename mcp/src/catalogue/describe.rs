@@ -22,11 +22,11 @@ const MAX_TITLE_CHARS: usize = 120;
 const MAX_DESCRIPTION_CHARS: usize = 4000;
 /// Characters of a publisher's name.
 const MAX_PUBLISHER_CHARS: usize = 120;
-/// The most capabilities that are listed as not given.
+/// The most capabilities that a description lists as not given, or that a driver lists as missing.
 const MAX_WITHOUT_SHOWN: usize = 5;
-/// Characters of one such capability.
+/// Characters of one of these capabilities.
 const MAX_CAPABILITY_CHARS: usize = 240;
-/// `_meta` of a tool: its id and its publisher.
+/// `_meta` of a tool: its id, version, publisher, costs and drivers.
 const META_KEY: &str = "toolward/tool";
 
 pub(super) fn listed(

@@ -2,8 +2,9 @@
 //! `text_stats` for the id `text.stats`, or `metadata.mcp.name` of the signed contract, if its
 //! publisher may choose it.
 //!
-//! Names are assigned in the order in which the tools arrived. Each name depends only on the names
-//! before it, so a later tool never changes a name that an agent already knows.
+//! Names are assigned in the order in which the tools arrived: installed tools in the order of
+//! their installation, then all others. Each name depends only on the names before it, so a later
+//! tool never changes a name that an agent already knows.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -22,7 +23,7 @@ const SERVER_PREFIX: &str = "toolward";
 /// The start of `mcp__SERVER__`, with which clients prefix names. Clients treat a name that starts
 /// with `mcp` as already prefixed.
 const CLIENT_PREFIX: &str = "mcp";
-/// The prefix of a name that would be reserved otherwise.
+/// The prefix that makes a reserved name usable.
 const ESCAPE_PREFIX: &str = "tool_";
 
 /// The name of a tool whose chosen name has no valid character.
@@ -30,7 +31,7 @@ const FALLBACK_NAME: &str = "tool";
 
 /// The most characters of a name. Clients allow 64, including their prefix of up to 16.
 const MAX_NAME_CHARS: usize = 48;
-/// Characters that are kept of a longer name, before `_` and a digest.
+/// The first characters of a longer name, before `_` and a digest.
 const STEM_CHARS: usize = 34;
 /// Characters of the digest, of five bits each.
 const DIGEST_CHARS: usize = 13;
@@ -42,7 +43,7 @@ const MAX_SHORT_NAME_CHARS: usize = 16;
 /// Characters of a publisher's name in an error.
 const MAX_PUBLISHER_CHARS: usize = 200;
 
-/// The inputs of a tool's name.
+/// The facts that a tool's name is made from.
 pub(super) struct Claim<'a> {
     /// `metadata.mcp.name`, if the tool may have it.
     pub(super) given: Option<&'a str>,
@@ -81,7 +82,7 @@ impl<'a> Claim<'a> {
         }
     }
 
-    /// The names that it may get if its plain one is taken, in order of preference.
+    /// The names that the tool may get if its plain name is taken, in order of preference.
     fn longer(&self, plain: &str, holder: &Claim<'_>) -> Vec<String> {
         let major = self.major;
         let of_publisher = format!("{plain}_{}", short(self.publisher));
@@ -197,20 +198,20 @@ codes! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub enum NameProblem: Error {
         /// Other tools have the name and all its longer forms: the tool `second` is left out. Names
-        /// that differ only in case count as equal, since a reader can't tell them apart. Tools are
-        /// `id@version by publisher`.
+        /// that differ only in case count as equal, since a reader can't tell them apart. `first`
+        /// and `second` have the form `id@version by publisher`.
         Taken { name: String, first: String, second: String } = "mcp-name-taken" Warning,
-            "every name that a tool could have over MCP is taken, and it is left out",
+            "every name that a tool could have over MCP is taken, so the tool is left out",
             ("{second} is not served: it would be shown as `{name}`, which is {first}")
             => "remove one of the two bundles, or ask a publisher for another `metadata.mcp.name`";
         Outside { name: String, tool: String, shown: String } = "mcp-name-outside" Warning,
-            "the name that a tool asks for over MCP is outside its publisher's prefixes, and it is shown by its id",
+            "the name that a tool asks for over MCP is outside its publisher's prefixes, so the tool is shown by its id",
             ("{tool} asks to be shown as `{name}`, which is not its publisher's to choose: it is `{shown}`")
             => "to allow it, add the name to `names` of a `[[grant]]` for the tool";
     }
 }
 
-/// Facts that the host does not have about its tools, by bundle and `id@major`.
+/// Facts about tools that the host does not have, by bundle and `id@major`.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     tools: HashMap<(String, String), Arrived>,
@@ -224,7 +225,7 @@ struct Arrived {
     bundle: usize,
     /// Whether it may have the name that its contract asks for.
     names_itself: bool,
-    /// Which half of its results is sent to clients.
+    /// The parts of its results that clients get.
     result: McpResult,
 }
 
@@ -269,7 +270,7 @@ impl Order {
         })
     }
 
-    /// Which half of a tool's results is sent to clients.
+    /// The parts of a tool's results that clients get.
     pub(super) fn result(&self, info: &ToolFacts) -> McpResult {
         self.arrived(info).result
     }

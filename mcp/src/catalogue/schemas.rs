@@ -22,15 +22,15 @@ const MAX_PROSE_CHARS: usize = 2000;
 /// Characters of a path in an error.
 const MAX_PATH_CHARS: usize = 200;
 
-/// The schema of an object. It may wrap the contract's schema.
+/// The schema of an object, which may wrap the contract's schema.
 pub(super) struct Carried {
     pub(super) schema: Arc<JsonObject>,
-    /// Whether it wraps the contract's value.
+    /// Whether it wraps the contract's schema.
     pub(super) wrapped: bool,
 }
 
-/// Returns the schema of a client's arguments. Arguments are always an object: a schema that allows
-/// objects among other types is narrowed to objects.
+/// Returns the schema of a client's arguments. Arguments are always an object, so a schema that
+/// allows objects among other types is narrowed to objects.
 pub(super) fn of_input(schema: &Schema, form: McpSchemas) -> Carried {
     let Some(object) = schema.plain_view(&prose) else {
         return wrapped(schema, form, INPUT_MEMBER);
@@ -95,7 +95,7 @@ pub(super) fn input(
     }
 }
 
-/// Moves the violations of a wrapped input to their places in the arguments.
+/// Changes the paths of a wrapped input's violations to paths in the arguments.
 pub(super) fn place_violations(error: &mut CallError) {
     if error.class != ErrorClass::SchemaValidationFailed || error.origin != Origin::Host {
         return;

@@ -1,7 +1,7 @@
-//! The arguments of a prompt. A client gives some, and the person behind it is asked for required
-//! ones that are missing. An answer can only become an argument, so a question needs no sealed
-//! state. The module also lists the values that a client can offer while a person fills an argument
-//! in.
+//! The arguments of a prompt. If the client leaves out required arguments, the person behind it is
+//! asked for them. An answer only sets arguments, which the client could also set itself, so a
+//! question needs no sealed state. The module also lists the values that a client can offer while a
+//! person fills an argument in.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ pub(super) async fn complete(
     }
 }
 
-/// The required arguments that are missing, or empty as in a form that was not filled in.
+/// The required arguments that are missing, or empty, as from a form that was not filled in.
 fn missing<'p>(prompt: &'p ServedPrompt, values: &ArgumentValues) -> Vec<&'p Argument> {
     let required = prompt.prompt.arguments.iter().filter(|one| one.required);
     required
@@ -112,7 +112,7 @@ fn lacking(lacks: &[&Argument], why: &str) -> ErrorData {
     )
 }
 
-/// One form for all missing arguments. It starts with the publisher of the prompt.
+/// One form for all missing arguments. Its message names the prompt and the publisher.
 fn question(prompt: &ServedPrompt, lacks: &[&Argument]) -> Result<InputRequest, ErrorData> {
     let publisher = visible_line(&prompt.provenance.publisher, 120);
     let title = Provenance::title(&prompt.prompt.name);
@@ -137,8 +137,8 @@ fn question(prompt: &ServedPrompt, lacks: &[&Argument]) -> Result<InputRequest, 
         .ok_or_else(|| ErrorData::internal_error("the form for the arguments failed", None))
 }
 
-/// Takes the missing arguments from an answer; the client's own arguments stay. Returns the
-/// arguments that are still missing.
+/// Takes the missing arguments from an answer, and leaves the arguments that the client gave.
+/// Returns the arguments that are still missing.
 fn answered<'p>(
     prompt: &'p ServedPrompt,
     lacks: &[&Argument],
@@ -206,7 +206,7 @@ impl ServedDocuments {
         Ok(CompleteResult::new(info))
     }
 
-    /// The URIs that an argument of a prompt can have. They belong to the prompt's own bundle.
+    /// The URIs that an argument of a prompt can choose from: the resources of the prompt's bundle.
     fn uris<'d>(&'d self, prompt: &'d ServedPrompt) -> impl Iterator<Item = &'d str> {
         let own = self
             .seen(&self.all.resources)
@@ -226,8 +226,8 @@ fn chooses(prompt: &ServedPrompt, name: &str) -> bool {
         .any(|message| matches!(&message.part, Part::Chosen { argument, .. } if argument == name))
 }
 
-/// Returns the values that contain the typed text. Values that start with it come first; otherwise
-/// the author's order is kept.
+/// Returns the values that contain the typed text. Values that start with it come first. Otherwise
+/// the author's order stays.
 fn matching<'v>(values: impl Iterator<Item = &'v str>, typed: &str) -> Vec<String> {
     let typed = typed.to_lowercase();
     let mut found: Vec<(bool, &str)> = values

@@ -1,5 +1,5 @@
-//! Decides which prompts and resources of a bundle are served, under which names, and
-//! why the others are not. The server and `show --policy` share it.
+//! Decides which prompts and resources of a bundle are served, under which names, and why the
+//! others are not. The server and `show --policy` share this decision.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -44,11 +44,11 @@ pub enum Hidden {
     NotGiven,
     /// A `[[deny]]` table is about everything of its publisher.
     Denied,
-    /// The file is larger than a client gets at once.
+    /// The file is larger than a client may get at once.
     TooLarge,
     /// The prompt embeds this file, which is not served.
     Embeds(String),
-    /// No URI can be made for it, or it is not text.
+    /// The file is a template, but no URI template can be made for it, or it is not text.
     NoTemplate,
 }
 
@@ -256,14 +256,13 @@ fn withheld(access: &DocumentAccess<'_>) -> Hidden {
 /// The most characters of a requested name.
 const MAX_SHOWN_CHARS: usize = 1000;
 
-/// Returns the `[[document]]` tables that would let clients see the documents that no table is
-/// about yet, one table for each bundle. The names that documents ask for are commented out, since
-/// they may imitate other names.
+/// Suggests `[[document]]` tables for the documents that no table is about yet, one table for each
+/// bundle. The names that documents ask for are commented out, since they may imitate other names.
 #[must_use]
 pub fn suggest<'v, 'c: 'v>(verdicts: impl IntoIterator<Item = &'v DocumentVerdict<'c>>) -> String {
     let mut tables: Vec<(DocumentRule, String)> = Vec::new();
     for verdict in verdicts {
-        // Only a missing `[[document]]` table can be added.
+        // A new `[[document]]` table does not remove the other reasons.
         if verdict.hidden != Some(Hidden::NotGiven) {
             continue;
         }

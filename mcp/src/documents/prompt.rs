@@ -18,7 +18,7 @@ use toolward_contract::prompt::{self, Part};
 use super::resource::{ArgumentValues, shown};
 use super::{Provenance, ServedDocuments, ServedPrompt, ServedResource};
 
-/// How much text a prompt may give, in bytes.
+/// How much text a prompt may contain after it is filled in, in bytes.
 const MAX_TEXT_BYTES: usize = 1024 * 1024;
 
 /// The key of `_meta` for prompts.

@@ -17,7 +17,7 @@ use toolward_contract::resource::UriTemplate;
 
 use super::{Provenance, ServedResource, ServedTemplate};
 
-/// How long a URI that fits a template may be. Its values are percent-encoded.
+/// How long a URI that fits a template may be, with its percent-encoded values.
 pub(super) const MAX_URI_BYTES: usize = 8192;
 
 /// The key of `_meta` for resources.
@@ -158,8 +158,8 @@ fn digest(uri: &str, entry: &ResourceEntry) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// Escapes a value for a text of this media type: as the inside of a JSON string, or as character
-/// data of HTML or XML, also within an attribute. For other types the value stays unchanged.
+/// Escapes a value for a text of this media type: for the inside of a JSON string, or for the text
+/// and the attributes of HTML or XML. For other types the value stays unchanged.
 fn escaped(value: &str, media_type: &str) -> String {
     let (_, subtype) = media_type.split_once('/').unwrap_or_default();
     if matches!(subtype, "json" | "jsonl") || subtype.ends_with("+json") {

@@ -35,7 +35,7 @@ struct Message<'a> {
     id: Option<IgnoredAny>,
 }
 
-/// Memory per byte while a body grows: the buffer may be copied to a larger one.
+/// Bytes of memory per byte of a body, since a buffer that grows may be copied to a larger one.
 const GROWTH_FACTOR: usize = 3;
 
 /// Reads a body into memory that is held for it.
@@ -97,12 +97,12 @@ pub(super) fn kind(body: &[u8]) -> Result<(Kind, MessageSize), HttpRejection> {
     })
 }
 
-/// Bytes of an answer that are handed on at once. What is handed on counts as sent, so at
-/// most this much of an unread answer is released early.
+/// The most bytes of an answer that are handed to the connection at once. Bytes count as sent once
+/// they are handed over, so at most this many unsent bytes are not counted.
 const CHUNK_BYTES: usize = 32 * 1024;
 
-/// Held by a request, then by its answer. If it is dropped while a call of the stateless era runs,
-/// the client has disconnected, unless the server has ended.
+/// Held by a request, then by its answer. If the guard is dropped while a call of the stateless era
+/// runs, the client has disconnected or the server has ended.
 #[derive(Debug)]
 pub(super) struct ClientGuard {
     pub(super) cancellation: SharedCancellation,
@@ -121,13 +121,13 @@ impl Drop for ClientGuard {
 /// The body of an answer. It holds permits until it was sent or its reader has gone, and
 /// can be ended early.
 pub(super) struct PermitBody<B> {
-    /// Records that the client has disconnected. Dropped before the body, since dropping the body
-    /// cancels the call.
+    /// Records that the client has disconnected. Dropped before the body, so that the reason is set
+    /// when the drop of the body cancels the call.
     pub(super) client: Option<ClientGuard>,
     body: B,
     /// The rest of a frame that is handed on in pieces.
     rest: Bytes,
-    /// Ends it early.
+    /// Completes when the body must end early.
     pub(super) ended: Option<BoxFuture<'static, ()>>,
     over: bool,
     unread: Option<UnreadResults>,
@@ -137,7 +137,7 @@ pub(super) struct PermitBody<B> {
 }
 
 impl<B> PermitBody<B> {
-    /// Holds the permits, and counts data that the client has not read as `unread`.
+    /// Holds the permits. With `unread`, also counts the data that the client has not read.
     pub(super) fn new(
         body: B,
         permits: Vec<Arc<RequestPermit>>,

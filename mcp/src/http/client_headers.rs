@@ -1,5 +1,6 @@
-//! Headers of clients: which headers a page may read (the Fetch standard, "HTTP extensions"), and
-//! harmless headers that the protocol's library would refuse.
+//! HTTP headers: which headers a web page may send and read (the Fetch standard, "HTTP
+//! extensions"). The module also changes harmless headers of clients that the protocol's library
+//! would refuse.
 
 use axum::extract::Request;
 use axum::middleware::Next;
@@ -13,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use crate::methods::{self, Kind};
 
-/// The methods of messages.
+/// The HTTP methods that clients use.
 const METHODS: &str = "GET, POST, DELETE";
 
 /// The headers that clients of MCP send.
@@ -31,7 +32,7 @@ const MAX_AGE: &str = "600";
 
 /// Answers a preflight, and lets the page read any other answer, errors included. A preflight
 /// carries no token and reaches nothing. `Access-Control-Allow-Credentials` is never sent, since a
-/// page must know its token.
+/// page must send its token itself, and the server reads no cookies.
 pub(super) async fn share(request: Request, next: Next) -> Response {
     let Some(origin) = request.headers().get(ORIGIN).cloned() else {
         return next.run(request).await;
@@ -85,8 +86,8 @@ const METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");
 /// The media types of answers.
 const MEDIA_TYPES: [&str; 2] = ["application/json", "text/event-stream"];
 
-/// Replaces ranges such as `*/*` by the media types that they admit (RFC 9110 section 12.5.1).
-/// Without the header, all media types are admitted.
+/// Replaces ranges in `Accept`, such as `*/*`, by the media types that they admit (RFC 9110 section
+/// 12.5.1). Without this header, all media types are admitted.
 pub(super) fn name_media_types(headers: &mut HeaderMap) {
     let named = {
         let values: Vec<&str> = headers
@@ -131,15 +132,15 @@ fn weight(values: &[&str], wanted: &str) -> Option<f32> {
         })
 }
 
-/// Drops headers of a former session from a client that starts over. Its `initialize` names the
-/// version that it wants. A request whose header names another method is still refused, since
-/// proxies route by that header.
+/// Drops headers of a former session from the `initialize` of a client that starts over. The
+/// message itself names the version that the client wants. If `mcp-method` names another method,
+/// the request is still refused, since proxies route by this header.
 pub(super) fn start_over(headers: &mut HeaderMap) {
     headers.remove(SESSION_HEADER);
     let mut names = headers.get_all(METHOD_HEADER).iter();
     let is_opening = |method: &HeaderValue| methods::named(method.as_bytes()).0 == Kind::Initialize;
     let agrees = names.next().is_none_or(is_opening);
-    // The newer era has no `initialize`, and answers that as an unknown method.
+    // The newer era answers `initialize` as an unknown method.
     let is_newer = headers
         .get(VERSION_HEADER)
         .is_some_and(|version| version == NEWER_ERA);

@@ -17,14 +17,13 @@ pub(super) type RequestPermit = OwnedSemaphorePermit;
 pub(super) struct PrincipalPermits {
     requests: Arc<Semaphore>,
     streams: Arc<Semaphore>,
-    /// Messages of any kind that are being read or handled. There are more of these permits than of
-    /// those for requests, so that answers and cancellations get through while all requests wait
-    /// for them.
+    /// Messages of any kind that are being read or handled. They outnumber the permits for
+    /// requests, so that answers and cancellations get through while all requests wait for them.
     messages: Arc<Semaphore>,
     /// The share of memory for requests.
     pub(super) handled: Arc<MemoryShare>,
     /// The share of memory for bodies that are being read, and for answers to the server's
-    /// requests. It is separate, so that answers get through while requests wait for them.
+    /// requests. This share is separate, so that answers get through while requests wait for them.
     pub(super) read: Arc<MemoryShare>,
 }
 
@@ -69,7 +68,7 @@ pub(super) struct Concurrency {
     by_name: Mutex<HashMap<Arc<str>, Arc<PrincipalPermits>>>,
 }
 
-/// How many principals are kept before unused ones are dropped.
+/// The number of principals from which the permits of unused principals are dropped.
 const PRUNE_ABOVE: usize = 1024;
 
 impl Concurrency {
@@ -101,7 +100,7 @@ impl Concurrency {
     }
 }
 
-/// The budget of all principals.
+/// The memory that all principals share.
 #[derive(Debug)]
 pub(super) struct MemoryBudget {
     all: usize,
@@ -123,7 +122,7 @@ pub(super) struct HeldMemory {
 }
 
 impl MemoryBudget {
-    /// A budget of so many bytes.
+    /// A budget of this many bytes.
     pub(super) fn new(bytes: usize) -> Arc<Self> {
         Arc::new(Self {
             all: bytes,
@@ -147,8 +146,8 @@ impl MemoryBudget {
     }
 }
 
-/// Returns the bytes that are left, and the bytes that the principal has taken. They are always
-/// locked in this order.
+/// Returns the bytes that are left, and the bytes that the principal has taken. The two counts are
+/// always locked in this order.
 fn counts<'a>(
     memory: &'a MemoryBudget,
     share: &'a MemoryShare,
@@ -158,7 +157,7 @@ fn counts<'a>(
 }
 
 impl HeldMemory {
-    /// Takes more memory.
+    /// Takes more memory, unless the principal would then have more than is left for all.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), HttpRejection> {
         let (mut left, mut taken) = counts(&self.memory, &self.share);
         let then_taken = taken.saturating_add(bytes);

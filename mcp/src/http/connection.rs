@@ -151,7 +151,8 @@ pub(super) struct WriteTimeout {
 }
 
 impl WriteTimeout {
-    /// Watches a connection. If `reset` is set when it ends, it is reset rather than closed.
+    /// Watches a connection. If `reset` is set when the value is dropped, the connection is reset
+    /// rather than closed.
     pub(super) fn new(stream: TcpStream, timeout: Duration, reset: Arc<AtomicBool>) -> Self {
         Self {
             stream,

@@ -1,5 +1,5 @@
-//! The open connections: how many there may be, and which one is dropped for another. A client can
-//! replace a connection without a valid token at no cost, so only such connections are dropped.
+//! The open connections: how many there may be, and which connection is dropped for another. Only
+//! connections without a valid token are dropped, since their clients can replace them at no cost.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -32,8 +32,8 @@ struct Open {
 struct OpenConnection {
     address: IpAddr,
     since: Instant,
-    /// Ends a newcomer: a connection that has not shown a valid token. `None` once it has shown
-    /// one.
+    /// Ends a newcomer: a connection that has not shown a valid token. `None` once it has shown a
+    /// token.
     leave: Option<oneshot::Sender<()>>,
     /// The principal in whose share it counts.
     principal: Option<Arc<str>>,
@@ -58,7 +58,7 @@ pub(super) struct ConnectionPlace {
     proven: AtomicBool,
     /// Whether its next answer is its last.
     pub(super) is_last: AtomicBool,
-    /// Cancelled to end it when its client does not read.
+    /// Cancelled to end the connection when its client does not read.
     pub(super) unread: CancellationToken,
 }
 
@@ -127,7 +127,8 @@ impl Open {
         newcomers.map(|(number, one)| (*number, one.since))
     }
 
-    /// Drops the newcomers, of one address or of all, that are older than this.
+    /// Drops the newcomers of one address, or of all, that have been connected for at least
+    /// `within`.
     fn drop_slow(&mut self, address: Option<IpAddr>, now: Instant, within: Duration) {
         let slow = self.newcomers(address);
         let slow = slow.take_while(|(_, since)| now.duration_since(*since) >= within);
@@ -139,7 +140,7 @@ impl Open {
 
     /// Drops one newcomer of one address, or of any address. It is chosen at random among the older
     /// half. So a new connection has time to show its token, however many connections follow, and a
-    /// client can't predict how to stay.
+    /// client can't predict which connection stays.
     fn make_room(&mut self, address: Option<IpAddr>) -> bool {
         let older = self.newcomers(address).count().div_ceil(2);
         // Without random bytes the oldest is dropped.
@@ -161,7 +162,7 @@ impl Open {
 }
 
 impl Counted {
-    /// Waits until it must make room for another connection; forever if it never must.
+    /// Waits until this connection must make room for another; forever if it never must.
     pub(super) async fn left(&mut self) {
         if (&mut self.left).await.is_err() {
             std::future::pending::<()>().await;

@@ -50,7 +50,7 @@ pub(super) struct Guard<H> {
     pub(super) concurrency: Concurrency,
     /// The memory of requests that are handled.
     pub(super) handled: Arc<MemoryBudget>,
-    /// The memory of bodies that are being read, and of answers.
+    /// The memory of bodies that are being read, and of clients' answers.
     pub(super) read: Arc<MemoryBudget>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) protocol: StreamableHttpService<H, Sessions>,
@@ -76,7 +76,7 @@ pub(super) async fn only_get() -> HttpRejection {
     HttpRejection::Method("GET, HEAD")
 }
 
-/// Whether more requests should be sent here.
+/// The readiness check: whether proxies should send more requests here.
 async fn ready<H: ServerHandler>(State(guard): State<Arc<Guard<H>>>) -> (StatusCode, &'static str) {
     match guard.settings.draining.is_cancelled() || guard.closing.is_cancelled() {
         false => (StatusCode::OK, "ready\n"),
@@ -143,7 +143,8 @@ impl Authentication {
 }
 
 impl<H: ServerHandler> Guard<H> {
-    /// Counts the results on a connection that the client has not read.
+    /// Returns the counter of unread results for a request on this connection, if results are
+    /// counted.
     fn unread(
         &self,
         place: Option<&ConnectionPlace>,
@@ -226,12 +227,12 @@ impl<H: ServerHandler> Guard<H> {
             client_headers::start_over(&mut parts.headers);
         }
         if kind == Kind::Batch {
-            // Each of its messages is counted alone; only the list's own memory is held here.
+            // Each message of the list is counted separately. Only the list's memory is held here.
             let cost = messages::scan(&bytes).cost(size);
             cost.map_err(|flaw| HttpRejection::TooComplex(flaw.to_string()))?;
             return self.batch(caller, (permits, unread), parts, &bytes).await;
         }
-        // Its cost is counted before rmcp parses it.
+        // The message's memory is counted before rmcp parses the message.
         let cost = messages::scan(&bytes).cost(size);
         let cost = cost.map_err(|flaw| match flaw {
             Flaw::Bytes(most) => HttpRejection::TooLarge(most),
@@ -277,7 +278,8 @@ impl<H: ServerHandler> Guard<H> {
         }
         let request = Request::from_parts(parts, Body::new(Full::new(bytes)));
         let mut response = pin!(self.pass_on(caller, request));
-        // Dropped before the response. Dropping the response cancels the call.
+        // Dropped before the response, so that the reason is set when the drop of the response
+        // cancels the call.
         let client = ClientGuard {
             cancellation,
             end: self.end.clone(),
@@ -305,7 +307,7 @@ impl<H: ServerHandler> Guard<H> {
         if status.as_u16() < 400 || response.headers().contains_key(CONTENT_TYPE) {
             return Ok(response.map(Body::new));
         }
-        // rmcp answers these in plain text without a type. All its other answers are JSON.
+        // rmcp sends these errors as plain text without a content type. Its other errors are JSON.
         match status {
             StatusCode::NOT_ACCEPTABLE => Err(HttpRejection::NotAcceptable),
             // The type was checked already, so the content is wrong.

@@ -26,7 +26,8 @@ impl Name {
     fn parse(text: &str) -> Option<Self> {
         let authority = Authority::try_from(text).ok()?;
         let host = authority.host();
-        // Refuses a user, and a port of more than 16 bits, which the library would ignore.
+        // The library would ignore a user, or a port of more than 16 bits, so both are refused
+        // here.
         let port = match text.strip_prefix(host)? {
             "" => None,
             rest => Some(rest.strip_prefix(':')?.parse().ok()?),
@@ -108,7 +109,8 @@ impl Origin {
         !matches!(self.scheme, OPAQUE | EDITOR_SCHEME)
     }
 
-    /// Whether it is the origin of the server that a request named, which listens on `port`.
+    /// Whether it is the origin of this server, which a request named `host` and which listens on
+    /// `port`.
     fn is_of(&self, host: &str, port: u16) -> bool {
         self.scheme == "http" && self.host == host && self.port == port
     }
@@ -119,7 +121,7 @@ impl Origin {
     }
 }
 
-/// The names that are allowed.
+/// The hosts and origins that requests may name.
 #[derive(Debug)]
 pub(super) struct AllowedNames {
     hosts: Vec<Name>,
@@ -134,7 +136,7 @@ pub(super) struct AllowedNames {
 
 impl AllowedNames {
     /// Collects the names of an address and the names that the settings add. Fails if the settings
-    /// can't be served there.
+    /// are not allowed at this address.
     pub(super) fn new(address: SocketAddr, settings: &Settings) -> Result<Self, HttpError> {
         let ip = address.ip().to_canonical();
         let is_open = matches!(settings.authentication, Authentication::Loopback(_));
@@ -187,7 +189,7 @@ impl AllowedNames {
     /// Refuses a request for another name, or from a page of another origin.
     pub(super) fn check(&self, parts: &Parts) -> Result<(), HttpRejection> {
         // If a request also names a host in its target, that host counts (RFC 9112 section 3.2.2).
-        // Both must be allowed.
+        // Both hosts must be allowed.
         let host = single(&parts.headers, &HOST)
             .map_err(|()| HttpRejection::NoHost)?
             .ok_or(HttpRejection::NoHost)?;
@@ -220,8 +222,8 @@ fn is_loopback(host: &str) -> bool {
             .is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
-/// Returns the only value of a header, as text. Fails if the header has several values, or one that
-/// is not text.
+/// Returns the only value of a header, as text. Fails if the header has several values, or if the
+/// value is not text.
 pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ()> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();

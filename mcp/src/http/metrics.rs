@@ -1,5 +1,5 @@
 //! Serves one page of text for Prometheus on a separate listener. Names and tokens are checked, and
-//! requests limited, as on the server of messages. The caller writes the page.
+//! requests limited, as for messages of MCP. The caller writes the page.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,8 +55,8 @@ struct Guard {
     page: Page,
 }
 
-/// Serves `page` at [`METRICS_PATH`] until `shutdown` is cancelled. Requests are authenticated as
-/// `settings` state.
+/// Serves `page` at [`METRICS_PATH`] until `shutdown` is cancelled. Requests are authenticated
+/// according to `settings`.
 ///
 /// ```no_run
 /// use std::sync::Arc;

@@ -20,7 +20,7 @@ use crate::strict::Malformed;
 const PARSE_ERROR: i32 = -32700;
 /// JSON-RPC: not a valid request.
 const INVALID_REQUEST: i32 = -32600;
-/// JSON-RPC, for servers to define: rejected before it was parsed.
+/// JSON-RPC, a code for servers to define: any other rejection.
 const SERVER_ERROR: i32 = -32000;
 
 /// The `Retry-After` of a request beyond a limit.
@@ -54,10 +54,10 @@ codes! {
             ("too many {what} at once; retry when one has ended");
         Busy = "server-busy", "messages of others take the memory; retry soon";
         Session = "session-unknown", "no such session; start a new one";
-        /// The protocol's library refused it.
+        /// The protocol's library refused the request.
         Protocol(status: StatusCode, text: String) = "request-refused", "the request breaks a rule of the protocol",
             ("{text}");
-        /// What is at which path instead.
+        /// `what` is at `path` instead.
         Missing(what: &'static str, path: &'static str) = "path-unknown", "the server has nothing at this path",
             ("there is nothing here; {what} {path}");
     }

@@ -47,7 +47,7 @@ pub struct Ended {
 
 /// Listens at an address, with the largest backlog that the system allows. A flood fills the
 /// standard library's default, and a client retries a connection beyond the backlog only after a
-/// second. Call it before the process confines itself.
+/// second. Call this function before the process confines itself.
 ///
 /// # Errors
 ///
@@ -59,14 +59,14 @@ pub fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     Ok(listener)
 }
 
-/// Checks that [`serve`] accepts these settings at an address. Call it before the server is
-/// announced.
+/// Checks that [`serve`] accepts these settings at an address. Call this function before the server
+/// is announced.
 ///
 /// # Errors
 ///
-/// If no token is required and the address is not a loopback address, or an allowed origin can be
-/// any page; if clients can't name the address and the settings list no names; if a name is not
-/// valid.
+/// If no token is required: if the address is not a loopback address, or if an allowed origin can
+/// be any page. In any case: if clients can't name the address and the settings list no names, or
+/// if a name is not valid.
 pub fn check(address: SocketAddr, settings: &Settings) -> Result<(), HttpError> {
     AllowedNames::new(address, settings).map(drop)
 }
@@ -169,8 +169,8 @@ where
         connections.shutdown().await;
         Ok(Ended { cut })
     });
-    // Dropped before the connections, so that their calls end because of the shutdown and not
-    // because their clients have gone.
+    // The guard is dropped before the connections, so that their calls end because of the shutdown
+    // and not because their clients have gone.
     let _ends_with_this = end.clone().drop_guard();
     serving.as_mut().await
 }

@@ -180,7 +180,7 @@ impl SessionManager for Sessions {
         if let JsonRpcMessage::Response(response) = &answer
             && let ServerResult::InitializeResult(opening) = &response.result
         {
-            // A session is opened once.
+            // A session is opened once, so its revision is not yet set.
             let _ = session
                 .revision
                 .set(Revision::named(&opening.protocol_version));
@@ -193,7 +193,7 @@ impl SessionManager for Sessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), io::Error> {
-        // Without a caller, rmcp calls this at the session's own end.
+        // When a session ends by itself, rmcp calls this function without a caller.
         if caller().is_ok() && self.own(id).is_none() {
             return Err(unknown());
         }
@@ -213,8 +213,8 @@ impl SessionManager for Sessions {
         let JsonRpcMessage::Request(request) = &mut message else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        // A client that cancels or stays away sets the reason. Otherwise the call is cancelled
-        // because the server ends.
+        // If the client cancels or stays away, this reason is set. If no reason is set, the call is
+        // cancelled because the server ends.
         let cancellation = SharedCancellation::unless_set(Cancellation::Shutdown);
         let extensions = request.request.extensions_mut();
         extensions.insert(cancellation.clone());

@@ -1,5 +1,5 @@
-//! Bearer tokens. They are made at random, kept as hashes in a file, and compared in constant time.
-//! The file alone gives no access.
+//! Bearer tokens. They are made at random, stored as hashes in a file, and compared in constant
+//! time. The file alone gives no access.
 
 mod file;
 
@@ -43,8 +43,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The hash of a token, written `blake3:` or `sha256:` and 64 hexadecimal digits.
-/// Two of them are compared in constant time.
+/// The hash of a token, written `blake3:` or `sha256:` and 64 hexadecimal digits. Hashes are
+/// compared in constant time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenHash {
     prefix: &'static str,
@@ -112,7 +112,7 @@ pub fn generate() -> Result<(Secret, TokenHash), HttpError> {
     Ok((secret, hash))
 }
 
-/// One token's owner.
+/// The hash of one token, and its owner.
 #[derive(Debug, Clone)]
 struct Token {
     hash: TokenHash,

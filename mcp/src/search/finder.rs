@@ -161,7 +161,7 @@ impl Finder {
         }
     }
 
-    /// Decides how to handle a call of `name`. `catalogue` is the one that this finder was made
+    /// Decides how to handle a call of `name`. `catalogue` is the listing that this finder was made
     /// from.
     pub(crate) fn asked<'a>(
         &self,
@@ -372,7 +372,7 @@ impl<'a> Behind<'_, 'a> {
     fn deferred(&self, tool: &ListedTool, reason: &str) -> Value {
         let contract = &tool.contract;
         let source = visible_line(&tool.publisher, MAX_SHOWN_CHARS);
-        // A call to a tool whose driver is still to be compiled waits.
+        // Until the tool's driver is compiled, a call to the tool waits.
         let pending = !self.finder.host.is_ready(&tool.target);
         let mut deferred = json!({
             "schema_version": AGENT_TOOL,

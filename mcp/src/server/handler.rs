@@ -30,7 +30,8 @@ use crate::revision::Revision;
 const MAX_SUBSCRIPTIONS: usize = 256;
 
 impl Connection {
-    /// Returns the server as a client sees it. The instructions count the tools of the principal.
+    /// Returns the server as a client sees it. The instructions count the principal's unavailable
+    /// tools.
     fn config(&self, principal: Option<&Principal>) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_logging()
@@ -56,8 +57,7 @@ impl ServerHandler for Connection {
         self.config(self.own_principal().as_ref())
     }
 
-    /// Answers `server/discover` of the stateless era. The instructions count the tools of the
-    /// request's principal.
+    /// Answers `server/discover` of the stateless era.
     async fn discover(
         &self,
         context: RequestContext<RoleServer>,
@@ -68,8 +68,7 @@ impl ServerHandler for Connection {
         Ok(DiscoverResult::from_server_info(versions, config))
     }
 
-    /// Answers `initialize` of the session era. The instructions count the tools of the request's
-    /// principal.
+    /// Answers `initialize` of the session era.
     async fn initialize(
         &self,
         request: InitializeRequestParams,

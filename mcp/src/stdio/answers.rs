@@ -1,5 +1,5 @@
-//! Sends answers to the client. An answer may wait for the other answers of its list. A message
-//! that is not handed on is answered with an error.
+//! Sends answers to the client. If messages came in a list, an answer waits for the other answers
+//! of the list. A message that is not handed on to the protocol library is answered with an error.
 
 use std::io;
 
@@ -73,7 +73,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Answers<W> {
     }
 
     /// Answers a message that is not parsed. If the message is an answer of the client, returns an
-    /// error that is handed on in its place, so that the question fails.
+    /// error that is handed on in its place, so that the server's question fails.
     pub(super) fn refuse_flawed(
         &mut self,
         flaw: Flaw,
@@ -87,7 +87,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Answers<W> {
         };
         match scan.id() {
             Some(id) if is_answer => return Some(Incoming::error(error, Some(id))),
-            // A notification.
+            // A notification gets no answer.
             None if is_whole && !is_answer && !scan.has_id() => {}
             _ => self.refuse(scan.request_id(), error),
         }

@@ -83,8 +83,8 @@ impl Batches {
         all.any(|batch| batch.requests.contains(request))
     }
 
-    /// The bytes of the stored answers with one more of this length; `None` if there is no room for
-    /// it.
+    /// The bytes of the stored answers and a further answer of this length; `None` if there is no
+    /// room for the further answer.
     pub(super) fn kept_bytes_with(&self, length: usize) -> Option<usize> {
         let kept: usize = self.all.iter().map(|batch| batch.answers.len()).sum();
         Some(kept.saturating_add(length)).filter(|bytes| *bytes <= MAX_BATCH_ANSWERS_BYTES)

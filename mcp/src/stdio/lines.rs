@@ -1,8 +1,8 @@
-//! Reads lines of bounded length from a stream. It reads a tool call, the most frequent message, in
+//! Reads lines of bounded length from a stream. Parses a tool call, the most frequent message, in
 //! one pass.
 //!
 //! The protocol library buffers each message as values, and then tries one kind of message after
-//! the other. Messages that are not read here are left to the library.
+//! the other. Messages that are not parsed here are left to the library.
 
 use std::{fmt, io};
 

@@ -167,7 +167,8 @@ impl ReadAhead {
 
     /// Waits until a pause ends although too few calls have ended. Cancel safe.
     async fn wait_for_end(&self, pause: Pause, open: usize) -> PauseEnd {
-        // Beyond this number, calls would only wait in the host.
+        // If more calls are open, further calls would only wait in the host, so an idle processor
+        // does not end the pause.
         let may_be_idle = open < MAX_BATCH;
         loop {
             let now = Instant::now();
@@ -175,8 +176,8 @@ impl ReadAhead {
                 return PauseEnd::TimedOut;
             }
             if may_be_idle && self.threads.have_an_idle_processor() {
-                // Calls that have ended may wait to be answered. In that case this future is
-                // dropped.
+                // Calls that have ended may wait to be answered. Then they are answered during the
+                // yield, and this future is dropped.
                 tokio::task::yield_now().await;
                 return PauseEnd::ProcessorIdle;
             }

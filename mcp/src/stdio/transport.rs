@@ -1,4 +1,4 @@
-//! The transport on standard input and output. It bounds a message before it is parsed, and bounds
+//! The transport on standard input and output. It bounds each message before parsing, and bounds
 //! the open requests. Answers and notifications do not count as open requests.
 
 use std::future::poll_fn;
@@ -88,7 +88,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W> {
-    /// Handles a line: a message, or the start of a list of them.
+    /// Handles a line: a message, or a list of messages.
     fn line(&mut self, line: InputLine) -> Option<Incoming> {
         match line {
             InputLine::Whole(line) if self.has_batches && messages::is_list(&line) => {
@@ -132,8 +132,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
         None
     }
 
-    /// Parses the message of a line. Answers it here and returns `None` if it is
-    /// rejected.
+    /// Parses the message of a line. If the message is rejected, answers it here and returns
+    /// `None`.
     fn message(&mut self, line: InputLine) -> Option<Incoming> {
         let (mut line, is_whole) = match line {
             InputLine::Whole(line) => (line, true),
@@ -236,8 +236,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> Messages<R, W
         match &mut message {
             JsonRpcMessage::Request(request) => {
                 let is_call = matches!(request.request, ClientRequest::CallToolRequest(_));
-                // The transport sees that a client cancels or disconnects, and sets that reason.
-                // Otherwise the call is cancelled because the server ends.
+                // If the client cancels or disconnects, the transport sets this reason. If no
+                // reason is set, the call is cancelled because the server ends.
                 let cancellation =
                     is_call.then(|| SharedCancellation::unless_set(Cancellation::Shutdown));
                 let opened = match self.answers.batches.has_room() {
@@ -350,7 +350,7 @@ where
                 if is_first && stopped.as_mut().poll(context).is_ready() {
                     return Poll::Ready(None);
                 }
-                // A message that has arrived is read before the end.
+                // If both have completed since the first poll, the message is still read.
                 match next.as_mut().poll(context) {
                     Poll::Ready(message) => Poll::Ready(Some(message)),
                     Poll::Pending if is_first => Poll::Pending,
@@ -368,10 +368,12 @@ where
         if !server_shutdown.is_cancelled() {
             messages.open.disconnected();
         }
-        // The rest of a list is not read either, so the answers to its start don't wait for it.
+        // The rest of a list is not read either, so the answers to the list's first messages don't
+        // wait for the rest.
         let answers = &mut messages.answers;
         answers.writer.queue(answers.batches.stop_reading());
-        // Running calls can still send reports. rmcp calls this function again after each answer.
+        // `None` ends the connection, but running calls can still send reports. So this call never
+        // returns; rmcp calls the function again after each answer.
         match messages.open.is_empty() {
             true => None,
             false => std::future::pending().await,

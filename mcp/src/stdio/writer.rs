@@ -20,8 +20,8 @@ use crate::client::UnreadResults;
 /// While this many bytes are queued, no more messages are read. So a client that does not read
 /// answers fills its own pipe and not the server's memory.
 const BACKPRESSURE_BYTES: usize = 16 << 20;
-/// A line may be queued if the queue is empty, or stays within this size with the line. Errors and
-/// the lines of lists are queued in any case.
+/// A line may be queued if the queue is empty, or if the queue with the line stays within this
+/// size. Errors and the lines of lists are queued in any case.
 const MAX_QUEUED_BYTES: usize = 256 << 20;
 /// Memory of a queued line besides its bytes.
 const LINE_OVERHEAD_BYTES: usize = 256;
@@ -127,14 +127,14 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
         bytes == 0 || bytes.saturating_add(length) <= MAX_QUEUED_BYTES
     }
 
-    /// Writes a line when its turn comes: now, if no other line waits and the client reads it. This
-    /// saves waking the task, which takes longer than writing the line.
+    /// Writes a line when its turn comes: now, if no other line waits and the client reads it.
+    /// Writing now saves waking the task, which takes longer than writing the line.
     pub(super) fn write(&self, line: Vec<u8>) -> Written {
         let Some(Open { output, queue }) = &self.open else {
             return Written::Never;
         };
         let mut from = 0;
-        // If nothing is queued, the task does not write either.
+        // If nothing is queued, the task does not write at the same time.
         if self.waiting.bytes.load(Ordering::Acquire) == 0 {
             let mut context = Context::from_waker(noop_waker_ref());
             match poll_line(output, &mut context, &line, &mut from) {

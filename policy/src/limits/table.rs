@@ -141,47 +141,48 @@ macro_rules! limits {
 
 limits! {
     operator:
-    /// `limits.fuel` in DRIVER.md. About one unit per instruction, all attempts together. The
-    /// default is 20 G for each second of the default `timeout_ms`, more than an interpreter
-    /// spends in that time: as a rule the clock ends an endless loop.
+    /// `limits.fuel` in DRIVER.md. About one unit per instruction, for all attempts together. The
+    /// default is 20 000 000 000 for each second of the default `timeout_ms`. An interpreter spends
+    /// less in that time, so the clock usually ends an endless loop before the fuel does.
     Fuel = "fuel", "units of fuel", Positive, fuel: Limit<u64> =
         Limit::fixed(fuel_for(DEFAULT_TIMEOUT)).up_to(10_000_000_000_000), call: u64;
-    /// `timeout_ms` of the contract, `timeout_override_ms` of the driver. From dispatch to the
-    /// result, retries included; waiting for a slot, for a person and compiling lie before it.
-    /// The default is what `fuel` is made for; a contract that gives no `timeout_ms` asks for
-    /// 30 s (AIP-14).
+    /// `timeout_ms` of the contract, `timeout_override_ms` of the driver. The time from dispatch to
+    /// the result, retries included. Waiting for a slot, waiting for a person and compiling come
+    /// before dispatch. The default of `fuel` follows from this default. A contract without
+    /// `timeout_ms` asks for 30 s (AIP-14).
     Timeout = "timeout_ms", "ms", Positive, timeout: Limit<Duration> =
         Limit::fixed(DEFAULT_TIMEOUT).up_to(Duration::from_secs(300)), call: Duration;
-    /// `limits.memory_mib` in DRIVER.md. All memories of a call together, and [what the host
-    /// holds for it](host-memory.md).
+    /// `limits.memory_mib` in DRIVER.md. All linear memories of a call together, and [the memory
+    /// that the host holds for the call](host-memory.md).
     Memory = "memory_bytes", "bytes", Positive, memory_bytes: Limit<u64> =
         Limit::fixed(64 * MIB).up_to(256 * MIB), call: u64;
-    /// The memory of all calls of a process together, results that clients have not read
-    /// included; [more about it](host-memory.md#all-calls-together). Default: half of the machine's
+    /// The memory of all calls of a process together, including results that clients have not
+    /// read; [more about it](host-memory.md#all-calls-together). Default: half of the machine's
     /// or the control group's memory, whichever is less.
     MemoryTotal = "memory_total", "bytes", Positive, memory_total: Option<u64> = None;
     /// `limits.output_bytes` in DRIVER.md. Structured output and content blocks together.
     Output = "output_bytes", "bytes", Positive, output_bytes: Limit<u64> =
         Limit::fixed(4 * MIB).up_to(16 * MIB), call: u64;
-    /// `limits.stdio_bytes` in DRIVER.md. Captured standard output, and as much standard error.
+    /// `limits.stdio_bytes` in DRIVER.md. Captured standard output, and as much captured standard
+    /// error.
     Stdio = "stdio_bytes", "bytes", Any, stdio_bytes: Limit<u64> = Limit::fixed(64 * KIB).up_to(4 * MIB), call: u64;
     /// `limits.log_records` in DRIVER.md. Log records of a call.
     LogRecords = "log_records", "log records", Any, log_records: Limit<u64> = Limit::fixed(1000).up_to(10_000), call: u64;
-    /// `limits.resources` in DRIVER.md. Streams, pollables and other handles at once.
+    /// `limits.resources` in DRIVER.md. Streams, pollables and other handles that are open at once.
     Resources = "resources", "handles", Positive, resources: Limit<u64> = Limit::fixed(1024).up_to(16_384), call: u64;
     /// `limits.http_requests` in DRIVER.md. HTTP requests under way at once.
     HttpRequests = "http_requests", "requests", Any, http_requests: Limit<u64> = Limit::fixed(16).up_to(64), call: u64;
-    /// HTTP requests of a call altogether, including requests of tools that it calls.
+    /// All HTTP requests of a call, including requests of tools that it calls.
     HttpRequestsTotal = "http_requests_total", "requests", Any, http_requests_total: Limit<u64> =
         Limit::fixed(256).up_to(4096), call: u64;
     /// `limits.http_body_bytes` in DRIVER.md. One body, sent or received.
     HttpBody = "http_body_bytes", "bytes", Any, http_body_bytes: Limit<u64> =
         Limit::fixed(16 * MIB).up_to(64 * MIB), call: u64;
-    /// The head of a request, or of a response. A higher value has no effect on responses. Only an
+    /// The head of one request or response. For responses, more than 64 KiB has no effect. Only an
     /// embedder sets it.
     HttpHead = "http_head_bytes", "bytes", Embedder, http_head_bytes: u64 = 64 * KIB, call: u64;
-    /// `limits.http_timeout_ms` in DRIVER.md. One exchange; what is left of the deadline where
-    /// that is less.
+    /// `limits.http_timeout_ms` in DRIVER.md. The time of one exchange. If less time is left until
+    /// the call's deadline, the exchange gets only this time.
     HttpTimeout = "http_timeout_ms", "ms", Positive, http_timeout: Limit<Duration> =
         Limit::fixed(Duration::from_secs(60)).up_to(Duration::from_secs(300)), call: Duration;
     /// All that a call sends and receives over HTTP, including traffic of tools that it calls.
@@ -202,17 +203,18 @@ limits! {
     TableElements = "table_elements", "table elements", Positive, table_elements: u64 = 100_000, call: u64;
     /// The input's text, counted before it is parsed.
     Input = "input_bytes", "bytes", Positive, input_bytes: usize = 1 << 20;
-    /// Nesting of arrays and objects in input, context and output. More than 127 count as 127.
+    /// Nesting of arrays and objects in input, context and output. A value above 127 has the
+    /// effect of 127.
     JsonDepth = "json_depth", "levels", Positive, json_depth: usize = 64;
-    /// Scalars, arrays and objects in input, context and output each. Small ones take some
-    /// fifty times the memory of their text.
+    /// Scalars, arrays and objects together, counted separately for input, context and output.
+    /// Small values take about fifty times the memory of their text.
     JsonValues = "json_values", "JSON values", Positive, json_values: usize = 250_000;
     /// A driver's component, counted before it is compiled.
     Component = "component_bytes", "bytes", Positive, component_bytes: usize = 64 << 20;
     /// Files, streams of files and directory listings that a call holds open at once.
     OpenFiles = "open_files", "open files, streams and listings", Any, open_files: u64 = 64, call: u64;
-    /// The same of all calls of a process together, and their outgoing requests. Default: half of
-    /// the files that the process may open (`ulimit -n`).
+    /// What `open_files` counts and outgoing requests, for all calls of a process together.
+    /// Default: half of the files that the process may open (`ulimit -n`).
     OpenFilesTotal = "open_files_total", "open files, streams and listings", Positive, open_files_total: Option<u64> = None;
     /// Directory entries that a call may read. Only an embedder sets it.
     DirectoryEntries = "directory_entries", "directory entries", Embedder, directory_entries: u64 = 100_000, call: u64;
@@ -220,36 +222,38 @@ limits! {
     BucketBytes = "bucket_bytes", "bytes", Any, bucket_bytes: u64 = 16 * MIB, call: u64;
     /// Keys of one key-value bucket.
     BucketKeys = "bucket_keys", "keys", Any, bucket_keys: u64 = 10_000, call: u64;
-    /// Calls that run at once. As many more may wait for a tool that they call.
+    /// Calls that run at once. In addition, the same number of calls may wait for tools that they
+    /// call.
     Concurrency = "concurrency", "calls", Positive, concurrency: u32 = 128;
     /// Of these, calls of one tool.
     ConcurrencyPerTool = "concurrency_per_tool", "calls", Positive, concurrency_per_tool: u32 = 96;
     /// Of these, calls of tools of one publisher.
     ConcurrencyPerPublisher = "concurrency_per_publisher", "calls", Positive, concurrency_per_publisher: u32 = 96;
-    /// Of these, calls of one principal. As many more of its calls may wait for a tool that
-    /// they call.
+    /// Of these, calls of one principal. In addition, the same number of its calls may wait for
+    /// tools that they call.
     ConcurrencyPerPrincipal = "concurrency_per_principal", "calls", Positive, concurrency_per_principal: u32 = 96;
-    /// Calls that wait for a slot, and the same again for each share; one more is
-    /// `rate_limited`.
+    /// Calls that wait for a slot. The number applies to all calls together, and separately to the
+    /// calls of each tool, publisher and principal. A further call ends with `rate_limited`.
     Queue = "queue", "calls", Any, queue: u32 = 1024;
 
     own:
-    /// What a guest hands over in one call of the host.
+    /// The values that a guest hands over in one call of the host.
     HostCall = "host_call_bytes", "bytes", HOST_CALL_BYTES = 256 * super::KIB;
     /// The call stack of a guest.
     Stack = "stack", "bytes", STACK_BYTES = 512 * super::KIB;
     /// Rounds of questions that a driver may ask in one call.
     Rounds = "rounds", "rounds of questions", ROUNDS = 3;
-    /// Secrets that a call, with the tools that it calls, stores.
+    /// Secrets that a call and the tools that it calls store.
     SecretStores = "secret_stores", "stored secrets", SECRET_STORES = 16;
-    /// Their values together; one value has at most 64 KiB.
+    /// The values of these secrets together; one value has at most 64 KiB.
     SecretStoreBytes = "secret_store_bytes", "bytes", SECRET_STORE_BYTES = 256 * super::KIB;
-    /// Operations on buckets of a call, all attempts and nested calls together.
+    /// A call's operations on buckets, for all attempts and nested calls together.
     BucketOperations = "bucket_operations", "operations on buckets", BUCKET_OPERATIONS = 10_000;
-    /// Keys and values that a call reads and writes in buckets, all attempts and nested calls
+    /// Keys and values that a call reads and writes in buckets, for all attempts and nested calls
     /// together.
     BucketTraffic = "bucket_traffic", "bytes", BUCKET_TRAFFIC = 64 * super::MIB;
-    /// Checks of large inputs and outputs that wait for a thread, and as many of one principal;
-    /// [more about them](../serve-http.md#what-calls-may-fill).
+    /// Checks of large inputs and outputs that wait for a thread. The number also applies to the
+    /// checks of one principal that wait for its share; [more about
+    /// them](../serve-http.md#what-calls-may-fill).
     LongChecks = "long_checks", "checks", LONG_CHECKS = 1024;
 }

@@ -36,7 +36,7 @@ codes! {
             ("no such directory")
             => "create the directory, then load the tools again";
         NotADirectory = "workspace-not-a-directory" ["4"],
-            "what a workspace that a tool needs is mapped to is not a directory of files",
+            "a workspace that a tool needs is mapped to something other than a directory of files",
             ("expected a directory, found something else")
             => "map the workspace to a directory of files";
         /// `/proc`, `/sys`.

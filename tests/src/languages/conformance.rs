@@ -163,7 +163,7 @@ impl Library {
         if self.source.1.is_some() {
             probe.makes_requests();
         } else {
-            probe.found("requests", "none");
+            probe.found("HTTP requests", "none");
         }
         table::holds(self.name, &probe.found.into_inner());
     }
@@ -287,7 +287,7 @@ impl Probe {
         assert_eq!(error["retryable"], true, "{own}");
         assert_eq!(error["cause"], json!({"why": "asked"}), "{own}");
         assert_eq!(error["origin"], "driver", "{own}");
-        self.failed("an error of its own", &own);
+        self.failed("an error code that the tool defines", &own);
 
         let thrown = self.op(&json!({"op": "throw"}));
         let error = &thrown["error"];
@@ -312,7 +312,7 @@ impl Probe {
             memory["error"]["limit"]["limit"], "memory_bytes",
             "{memory}"
         );
-        self.failed("100 MiB at once", &memory);
+        self.failed("allocating 100 MiB at once", &memory);
         let endless = self.call(probe, &json!({"op": "loop"}), "--timeout 1500");
         assert_eq!(endless["error"]["code"], "timeout", "{endless}");
         self.failed("an endless loop", &endless);
@@ -321,8 +321,8 @@ impl Probe {
         let text = nested["value"]["result"].to_string();
         assert_eq!(text, format!("{}{}", "[".repeat(63), "]".repeat(63)));
         for (depth, row) in [
-            (64, "65 levels of JSON"),
-            (100_000, "100,001 levels of JSON"),
+            (64, "an output with 65 levels of JSON"),
+            (100_000, "an output with 100,001 levels of JSON"),
         ] {
             let deep = self.op(&json!({"op": "json", "depth": depth}));
             assert_eq!(deep["ok"], false, "{deep}");
@@ -346,7 +346,7 @@ impl Probe {
         for count in [1, 2] {
             self.gives("conformance.keyvalue", &json!({"key": "a"}), &json!(count));
         }
-        self.found("a bucket", "yes");
+        self.found("a key-value bucket", "yes");
         let secret = self.call("conformance.secret", &json!({}), "");
         assert_eq!(secret["value"]["result"]["length"], 64, "{secret}");
         self.found("a secret's placeholder", "yes");
@@ -414,7 +414,7 @@ impl Probe {
                 }
             }
         }
-        self.found("questions, and going on after them", "yes");
+        self.found("questions to a person, and continuing afterwards", "yes");
     }
 
     fn makes_requests(&self) {
@@ -431,7 +431,7 @@ impl Probe {
         assert_eq!(denied["meta"]["violations_total"], 1, "{denied}");
         let invalid = self.call(http, &json!({"url": "x"}), "");
         assert_eq!(invalid["error"]["code"], "input_invalid", "{invalid}");
-        self.found("requests", "yes");
+        self.found("HTTP requests", "yes");
     }
 }
 

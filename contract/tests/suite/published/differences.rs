@@ -95,20 +95,20 @@ const fn wider(
 }
 
 const SHOWN: &str =
-    "They are shown to the person who consents, and must not look like something else.";
-const GRANTED: &str = "Grants are decided by them.";
-const BOUNDED: &str = "What a document costs to read is bounded before it is trusted.";
-const EXACT: &str = "Other readers would round it.";
+    "The person who consents sees these texts, which must not look like something else.";
+const GRANTED: &str = "Scopes decide what a grant covers.";
+const BOUNDED: &str = "The cost of reading a document is limited before the document is trusted.";
+const EXACT: &str = "Other readers would round larger integers.";
 const SEMVER: &str =
-    "Ranges and rollback protection compare versions, so that two readers must order them alike.";
+    "Ranges and rollback protection compare versions, so all readers must order versions alike.";
 const ONE_SPELLING: &str =
-    "Two spellings of one value differ where documents are compared as text.";
-const TRIMMED: &str = "It means nothing to a reader.";
-const AS_TEXT: &str = "They are for readers, and decide nothing.";
-const OWN_CLASSES: &str = "Our own classes of capabilities.";
-const UNKNOWN_CLASS: &str = "It grants nothing, and counts as a mutation.";
-const POLICY_NAME: &str = "Operators name their policies; `check` does not know the names.";
-const BUILD: &str = "Semantic versions have both.";
+    "Documents that are compared as text differ if one value has two spellings.";
+const TRIMMED: &str = "White space alone means nothing to a reader.";
+const AS_TEXT: &str = "Tags are for readers, and decide nothing.";
+const OWN_CLASSES: &str = "They declare our own classes of capabilities.";
+const UNKNOWN_CLASS: &str = "An unknown class grants nothing, and counts as a change.";
+const POLICY_NAME: &str = "Operators choose these names, and `check` does not know them.";
+const BUILD: &str = "Semantic versions may have both.";
 
 /// Every difference.
 pub(crate) fn all() -> impl Iterator<Item = &'static Difference> {

@@ -57,7 +57,7 @@ struct Call {
     cancellation: SharedCancellation,
     /// Streams on which its client waits.
     watchers: usize,
-    /// Changes whenever a client starts to wait.
+    /// Changes whenever a client starts to wait, so that an earlier timeout has no effect.
     turn: u64,
 }
 

@@ -21,8 +21,8 @@ use crate::principal::{Principal, Tools};
 /// Bytes of a token file; thousands of tokens fit.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// The name of the user of a local process. A token of this name would share that user's stored
-/// data and approvals.
+/// The principal of local processes. A token of this name would share its stored data and
+/// approvals.
 const RESERVED_NAME: &str = "local";
 
 /// The file's text form.
@@ -53,7 +53,7 @@ pub fn read(path: &Path) -> Result<Tokens, HttpError> {
     parse(&text(path)?)
 }
 
-/// The text of such a file. A link to it is followed.
+/// Returns the text of a token file. If the path is a link, it is followed.
 fn text(path: &Path) -> Result<String, HttpError> {
     let bytes = toolward_support::files::open(path, Protection::Private, Links::Follow)
         .and_then(|file| toolward_support::files::read(file, path, MAX_FILE_BYTES))
@@ -91,7 +91,7 @@ fn too_large() -> HttpError {
     }
 }
 
-/// Reads the text of a token file.
+/// Parses the text of a token file.
 pub(super) fn parse(text: &str) -> Result<Tokens, HttpError> {
     if u64::try_from(text.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
         return Err(too_large());

@@ -9,20 +9,20 @@ use crate::support::root;
 /// The rows, in the page's order.
 const ROWS: &[&str] = &[
     "greeting, log, progress",
-    "an error of its own",
+    "an error code that the tool defines",
     "an uncaught exception or panic",
     "randomness",
-    "a bucket",
+    "a key-value bucket",
     "a secret's placeholder",
     "calling another tool",
-    "questions, and going on after them",
+    "questions to a person, and continuing afterwards",
     "files of a workspace",
-    "requests",
-    "100 MiB at once",
+    "HTTP requests",
+    "allocating 100 MiB at once",
     "an endless loop",
     "endless recursion",
-    "65 levels of JSON",
-    "100,001 levels of JSON",
+    "an output with 65 levels of JSON",
+    "an output with 100,001 levels of JSON",
 ];
 
 /// The cells of a line of a table.

@@ -12,7 +12,8 @@ use super::GENERATED;
 pub(super) fn diagnostics() -> String {
     let mut page = format!(
         "{GENERATED}# Diagnostics\n\n\
-         Every finding of `toolward check` has one of these codes. Codes are stable: tools may match on them.\n"
+         Every finding of `toolward check` has one of these codes. Codes are stable: tools may match\n\
+         on them. The text next to a code is the rule that was broken, or the problem that was found.\n"
     );
     let documents = "Contracts, drivers, actions and the index";
     let codes: Vec<Code> = toolward_contract::codes().copied().collect();
@@ -30,7 +31,7 @@ pub(super) fn diagnostics() -> String {
 fn section(page: &mut String, title: &str, codes: &[Code]) {
     let _ = write!(
         page,
-        "\n## {title}\n\n| Code | Severity | Rule |\n|---|---|---|\n"
+        "\n## {title}\n\n| Code | Severity | Rule or problem |\n|---|---|---|\n"
     );
     for row in codes {
         let _ = writeln!(
@@ -51,8 +52,9 @@ fn section(page: &mut String, title: &str, codes: &[Code]) {
 pub(super) fn refusals() -> String {
     let mut page = format!(
         "{GENERATED}# Refusals\n\n\
-         A bundle that can't be verified, or a key or trust store that can't be used, is refused with one of these\n\
-         codes. The command exits with 3, and nothing of the bundle has been used. Codes are stable.\n\n\
+         A bundle that can't be verified, or a key or trust store that can't be used, is refused\n\
+         with one of these codes. The command exits with 3 and uses nothing of the bundle. Codes\n\
+         are stable.\n\n\
          | Code | What was found | What to do |\n|---|---|---|\n"
     );
     for row in ErrorKind::CODES {
@@ -68,9 +70,10 @@ pub(super) fn refusals() -> String {
 pub(super) fn outgoing_requests() -> String {
     let mut page = format!(
         "{GENERATED}# Outgoing requests\n\n\
-         Why a driver's HTTP request was not sent, or what ended it. The crate\n\
-         `toolward-egress` has the codes. A component gets the nearest code of `wasi:http` instead (mostly `HTTP-request-denied`); the\n\
-         error of a driver without code (`kind: http`) has the message.\n"
+         These codes name why a driver's HTTP request was not sent or failed. The crate\n\
+         `toolward-egress` defines them. A component gets the nearest code of `wasi:http`\n\
+         instead, mostly `HTTP-request-denied`. For a driver without code (`kind: http`), the\n\
+         message of the call's error describes the reason.\n"
     );
     let mut table = |title: &str, rows: &[Code]| {
         let _ = write!(page, "\n## {title}\n\n| Code | Meaning |\n|---|---|\n");
@@ -82,14 +85,14 @@ pub(super) fn outgoing_requests() -> String {
     table("Over a limit of the call", LimitKind::CODES);
     table("Out of time", Stage::CODES);
     table("Failed by the network or the server", NetworkKind::CODES);
-    table("A secret that can't be put in", SecretProblem::CODES);
+    table("Secrets that can't be sent", SecretProblem::CODES);
     table("Rules that are invalid", RulesError::CODES);
     table(
-        "Values that make no request of a driver without code",
+        "Values that can't be put into a request, for a driver without code",
         RenderErrorKind::CODES,
     );
     table(
-        "A response that has no output of a driver without code",
+        "A response without an output, for a driver without code",
         ExtractError::CODES,
     );
     page
@@ -98,7 +101,8 @@ pub(super) fn outgoing_requests() -> String {
 pub(super) fn policy() -> String {
     let mut page = format!(
         "{GENERATED}# Errors in a policy file\n\n\
-         What is wrong in a [policy file](policy.md). `toolward policy check` prints these codes with the line.\n\n\
+         These codes name what is wrong in a [policy file](policy.md). `toolward policy check` \
+         prints them with the line.\n\n\
          | code | when |\n|---|---|\n"
     );
     for row in toolward_policy::CODES {
@@ -110,12 +114,13 @@ pub(super) fn policy() -> String {
 const POLICY_WARNINGS: &str = "
 ## Warnings
 
-Lines without effect on the installed bundles. `policy check`, `policy list`, `list` and `doctor` show them with the file and line.
+These codes name lines that have no effect on the installed bundles. `policy check`, `policy list`,
+`list` and `doctor` show them with the file and line.
 
 | code | when |
 |---|---|
-| `context-without-schema` | A `[[context]]` is for a tool whose contract has no `contextSchema`: its calls have no context. |
-| `context-without-tool` | A `[[context]]` is for no installed tool. |
+| `context-without-schema` | A `[[context]]` is for a tool whose contract has no `contextSchema`, so the tool's calls have no context. |
+| `context-without-tool` | A `[[context]]` is for a tool that is not installed. |
 ";
 
 #[cfg(test)]

@@ -16,12 +16,18 @@ mod codes;
 const INTRODUCTION: &str = "\
 # Errors of the command
 
-Errors of the `toolward` command itself, by code. Errors of a call are in [Results and error codes](results.md), of policy
-files in [Policy](policy-errors.md), findings in documents in [Diagnostics](reference/diagnostics.md), refused bundles and
-documents in [Refusals](reference/refusals.md), of registries and `https` in [Registry](formats/registry.md#codes),
-of requests in [Outgoing requests](reference/outgoing-requests.md). `toolward check --explain CODE` prints what any of them
-means. With `--json` the code is in `error.code`. A code without an exit code (–) is in a warning, in the error of a call, or in
-`left_out` or `remarks` of `import`.
+This page lists the errors of the `toolward` command itself, by code. Other errors are on other pages:
+
+* errors of a call in [Results and error codes](results.md)
+* errors in a policy file in [Policy](policy-errors.md)
+* findings in documents in [Diagnostics](reference/diagnostics.md)
+* refused bundles and documents in [Refusals](reference/refusals.md)
+* errors of registries and `https` sources in [Registry](formats/registry.md#codes)
+* errors of requests in [Outgoing requests](reference/outgoing-requests.md)
+
+`toolward check --explain CODE` prints the meaning of any of these codes. With `--json`, the code is in
+`error.code`. A code without an exit code (–) occurs in a warning, in the error of a call, or in `left_out`
+or `remarks` of `import`.
 ";
 
 /// Returns each code of the page once: the row with its meaning, otherwise the first row.

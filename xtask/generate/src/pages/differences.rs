@@ -28,10 +28,11 @@ const SECTIONS: [(Specification, &str, &str); 4] = [
     (
         Specification::Driver,
         "AIP-30: DRIVER.md",
-        "Drivers of kind `cli`, `mcp`, `sdk` and `builtin` may also have any other fields.\n\n\
+        "Drivers of kind `cli`, `mcp`, `sdk` and `builtin` may have additional fields with any names.\n\n\
          Handled differently at a call:\n\n| field | rule | why | code |\n|---|---|---|---|\n\
-         | `region` | A driver of the region `global` does not serve a call that is to stay in another region, unless \
-         `[resolve]` lists `global` too. | A driver that may send data anywhere does not keep it in one region. | `region` |\n\n",
+         | `region` | A driver of the region `global` does not serve a call that must stay in another region, unless \
+         `[resolve]` lists `global`, too. | A driver that may send data anywhere does not keep the data in one region. | \
+         `region` |\n\n",
     ),
     (
         Specification::Http,

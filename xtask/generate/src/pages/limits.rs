@@ -12,20 +12,22 @@ const STRUCTURE: [(&str, u64, &str); 3] = [
     (
         "core instances",
         MAX_CORE_INSTANCES as u64,
-        "Of a component; `check`, `pack` and `install` count them, too.",
+        "Core instances of a component. `check`, `pack` and `install` count them, too.",
     ),
-    ("memories", 4, "Of a component."),
-    ("tables", 16, "Of a component."),
+    ("memories", 4, "Memories of a component."),
+    ("tables", 16, "Tables of a component."),
 ];
 
 pub(super) fn page() -> String {
     let limits = Limits::default();
     let mut page = format!(
         "{GENERATED}# Limits\n\n\
-         What one call may spend. Contract and driver may ask for less or more than the default. A call gets what \
-         they ask for, or else the default, and never more than the maximum. The operator sets default and maximum in \
-         [`[limits]`](../policy.md#limits) of the policy, an embedder in `toolward_host::Limits`, where `timeout_ms` and \
-         `http_timeout_ms` are durations without `_ms`.\n\n\
+         This page lists what one call may spend. Contract and driver may ask for less or more \
+         than the default. A call gets the value that they ask for, or else the default, but never \
+         more than the maximum. The operator sets default and maximum in \
+         [`[limits]`](../policy.md#limits) of the policy. An embedder sets them in \
+         `toolward_host::Limits`; there, `timeout_ms` and `http_timeout_ms` are the durations \
+         `timeout` and `http_timeout`.\n\n\
          | limit | default | maximum | |\n|---|---|---|---|\n"
     );
     let set = |name: &&LimitName| limits.get(**name).is_some();
@@ -57,11 +59,15 @@ pub(super) fn page() -> String {
         );
     }
     page.push_str(
-        "\nA call that hits a limit ends with an error whose `limit` field gives the name, what was used and \
-         what was allowed, and whose hint names the setting to raise. An input \
-         that is too large or too deep is `input_invalid`, without that field. Timeout, fuel, requests altogether, \
-         egress and the host's own limits on buckets and stored secrets cover all attempts; everything else is \
-         counted again for each. Starting a component runs guest code, so every limit counts it.\n\n\
+        "\nIf one of these limits ends a call, the error's `limit` field has the name, the used amount \
+         and the allowed amount, and the error's hint names the setting to raise. An input that is too \
+         large or too deep is an exception: its error is `input_invalid`, without that field.\n\n\
+         A call may start a driver several times, or several drivers. The following limits count all \
+         these attempts together: timeout, fuel, `http_requests_total`, `egress_bytes`, the limits on \
+         workspaces, directory entries and nested calls, and the host's own limits on buckets and \
+         stored secrets. Log records are counted for each driver. The other limits on what a call \
+         spends count each attempt separately. Starting a component runs guest code, so the limits \
+         apply to the start, too.\n\n\
          The host's own limits can't be set:\n\n| limit | value | |\n|---|---|---|\n",
     );
     for name in LimitName::ALL {

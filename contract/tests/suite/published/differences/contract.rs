@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Difference] = &[
         Contract,
         &["name", "description"],
         &["text-length"],
-        "White space at the ends does not count: a text needs another character.",
+        "White space at the ends does not count, so a text needs another character.",
         TRIMMED,
         &[("/name", r#"" ""#)],
     ),
@@ -49,7 +49,7 @@ pub(super) const ROWS: &[Difference] = &[
             "schema-pattern",
         ],
         "JSON Schema 2020-12, whose references stay in the bundle and whose patterns need no backtracking.",
-        "Every call is checked against it; nothing is fetched, and hostile input can't make it slow.",
+        "Every call is checked against the schema. So nothing is fetched, and hostile input can't make the check slow.",
         &[("/inputs", r#"{"type":"nothing"}"#)],
     ),
     stricter(
@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Difference] = &[
         &["examples[].output", "examples[].output.**"],
         &["example-output-invalid"],
         "The output of an example satisfies `outputs`.",
-        "No driver could give it.",
+        "No driver could return an output that `outputs` refuses.",
         &[
             ("/outputs/type", r#""object""#),
             ("/examples", r#"[{"name":"a","input":{},"output":1}]"#),
@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Difference] = &[
         &["examples[].name"],
         &["example-duplicate-name"],
         "Examples have different names.",
-        "Reports of `toolward test` name them.",
+        "The reports of `toolward test` identify examples by their names.",
         &[(
             "/examples",
             r#"[{"name":"a","input":{}},{"name":"a","input":{}}]"#,
@@ -87,8 +87,8 @@ pub(super) const ROWS: &[Difference] = &[
         &["mutates[]"],
         &["capability-invalid"],
         "A known class has a scope of that class: hosts, absolute paths, names. `net:`, `fs:` and `db:` are not classes: \
-         `tools.json` spells `network:`, `workspace:` and `database:` so. A plain word that is not a scope \
-         (`workspace:metadata`) counts as a change and grants nothing, with a warning.",
+         in `tools.json`, these prefixes stand for `network:`, `workspace:` and `database:`. A plain word that is not a \
+         scope (`workspace:metadata`) causes a warning, counts as a change and grants nothing.",
         GRANTED,
         &[
             ("/mutates", r#"["workspace:relative/path"]"#),
@@ -116,7 +116,7 @@ pub(super) const ROWS: &[Difference] = &[
             "retry.initial_ms",
         ],
         &["wrong-value"],
-        "Integers are written without a point. `timeout_ms` is at most a day, `initial_ms` an hour.",
+        "Integers are written without a point. `timeout_ms` is at most a day, and `initial_ms` at most an hour.",
         ONE_SPELLING,
         &[("/timeout_ms", "86400001")],
     ),
@@ -124,7 +124,7 @@ pub(super) const ROWS: &[Difference] = &[
         Contract,
         &["driver_constraints"],
         &["constraints-contradict"],
-        "Some kind of driver is left.",
+        "At least one kind of driver is allowed.",
         "No driver could ever serve the tool.",
         &[(
             "/driver_constraints",
@@ -143,7 +143,7 @@ pub(super) const ROWS: &[Difference] = &[
         Contract,
         &["**"],
         &["number-range"],
-        "Integers lie between -(2^53-1) and 2^53-1.",
+        "Integers are between -(2^53-1) and 2^53-1.",
         EXACT,
         &[("/metadata/a", "9007199254740992")],
     ),
@@ -195,8 +195,8 @@ pub(super) const ROWS: &[Difference] = &[
         Contract,
         &["mutates"],
         (&["maxItems"], &["approval-auto-mutates"]),
-        "`approval: auto` with a non-empty `mutates` is read as `on-mutate`; so is a missing `approval`.",
-        "The text's own example combines them, and the stricter of both holds.",
+        "If `mutates` is not empty, `approval: auto` is read as `on-mutate`, and so is a missing `approval`.",
+        "AIP-14's own example combines `auto` with `mutates`. The stricter value applies.",
         &[
             ("/mutates", r#"["network:api.example"]"#),
             ("/approval", r#""auto""#),
@@ -225,8 +225,8 @@ pub(super) const ROWS: &[Difference] = &[
         Contract,
         &["name", "description"],
         (&["maxLength"], &[]),
-        "White space at the ends does not count.",
-        "It is not shown.",
+        "White space at the ends does not count towards the length.",
+        "This white space is not shown.",
         &[(
             "/name",
             r#""aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa ""#,
@@ -236,7 +236,7 @@ pub(super) const ROWS: &[Difference] = &[
         Contract,
         &["version"],
         (&["pattern"], &[]),
-        "Pre-release and build metadata together.",
+        "A pre-release and build metadata may occur together.",
         BUILD,
         &[("/version", r#""1.0.0-rc.1+build.7""#)],
     ),
@@ -245,7 +245,7 @@ pub(super) const ROWS: &[Difference] = &[
         &["retry.max_attempts"],
         (&["maximum"], &[]),
         "Up to 100.",
-        "The operator's limits and the deadline bound them.",
+        "The operator's limits and the deadline also bound the attempts.",
         &[("/retry", r#"{"max_attempts":21,"backoff":"fixed"}"#)],
     ),
     wider(
@@ -255,8 +255,8 @@ pub(super) const ROWS: &[Difference] = &[
             "driver_constraints.require_kind[]",
         ],
         (&["enum"], &["constraint-kind-unknown"]),
-        "`component` is a kind; of another word, a warning.",
-        "A kind of our own. An unknown kind forbids nothing that could run here.",
+        "`component` and `form` are kinds. Any other unknown word causes a warning.",
+        "These kinds are our own. An unknown kind forbids nothing that could run here.",
         &[("/driver_constraints/forbid", r#"["wasm"]"#)],
     ),
     wider(
@@ -284,7 +284,7 @@ pub(super) const ROWS: &[Difference] = &[
         &["default_implementation"],
         (&["pattern"], &[]),
         "Any text.",
-        "What names no driver prefers none.",
+        "A text that names no driver has no effect.",
         &[("/default_implementation", r#""Price HTTP""#)],
     ),
     wider(
@@ -299,7 +299,7 @@ pub(super) const ROWS: &[Difference] = &[
         Contract,
         &["schema"],
         (&["additionalProperties"], &[]),
-        "`agentproto/tool/v1` is read.",
+        "The field may have the value `agentproto/tool/v1`.",
         "The public implementation writes it into every document.",
         &[("/schema", r#""agentproto/tool/v1""#)],
     ),
