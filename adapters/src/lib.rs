@@ -4,8 +4,7 @@
 //!
 //! * [`records`]: tools and calls as records of Agent Tool, and in the forms of OpenAI's chat
 //!   completions and of Amplifier;
-//! * [`import`]: bundles made from components, AML's definitions, Amplifier's tools or Runloop's
-//!   tools.json;
+//! * [`import`]: bundles made from components and tools of other formats;
 //! * [`aml`]: checks AML's definitions;
 //! * [`amplifier`]: the world of Amplifier's tools, which the host can call once the program has
 //!   registered the world;

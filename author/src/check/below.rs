@@ -67,6 +67,7 @@ impl Below {
         let Ok(entries) = std::fs::read_dir(folder) else {
             return;
         };
+        let is_visible = |name: &str| !name.starts_with('.') && !BUILD_FOLDERS.contains(&name);
         let mut folders: Vec<PathBuf> = entries
             .map_while(Result::ok)
             .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
@@ -98,10 +99,6 @@ impl Below {
             self.workspaces.push(folder);
         }
     }
-}
-
-fn is_visible(name: &str) -> bool {
-    !name.starts_with('.') && !BUILD_FOLDERS.contains(&name)
 }
 
 /// Returns the nearest bundle that contains a file, and the file's name within it.

@@ -108,7 +108,7 @@ impl DriverKind {
     }
 
     /// The kinds that a DRIVER.md may have.
-    pub(super) fn declared() -> impl Iterator<Item = DriverKind> {
+    pub(crate) fn declared() -> impl Iterator<Item = DriverKind> {
         let all = DriverKind::ALL.iter().copied();
         all.filter(|kind| kind.row().known != Known::Attached)
     }

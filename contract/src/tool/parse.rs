@@ -9,6 +9,7 @@ use crate::Scope;
 use crate::action::{self, Claims};
 use crate::codes;
 use crate::diagnostic::{Code, FileReport, Parsed, Position};
+use crate::driver::DriverKind;
 use crate::front_matter::split;
 use crate::schema::{Schema, SchemaError};
 use crate::shared;
@@ -214,14 +215,12 @@ fn given_texts(
     Some(PlacedValue { value, at })
 }
 
-/// Driver kinds that a constraint may name.
-const KINDS: &[&str] = &["cli", "http", "mcp", "sdk", "builtin", "component", "form"];
-
 fn constraints(fields: &mut MappingReader<'_>) -> DriverConstraints {
     let kinds = |field: &FieldReader<'_>| -> Vec<String> {
         let named = field.texts();
-        for (kind, at) in named.iter().filter(|(kind, _)| !KINDS.contains(kind)) {
-            let (name, known) = (&field.name, KINDS.join(", "));
+        let known: Vec<_> = DriverKind::declared().map(DriverKind::as_str).collect();
+        for (kind, at) in named.iter().filter(|(kind, _)| !known.contains(kind)) {
+            let (name, known) = (&field.name, known.join(", "));
             let message =
                 format!("expected `{name}` to name driver kinds ({known}), found {kind:?}");
             field

@@ -47,8 +47,9 @@ pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> 
         let unknown = unknown_publishers(policy, &store).into_iter();
         checks.extend(unknown.map(|warning| Check::warning(warning).named("policy")));
     }
-    if policy.tables().ca_file.is_some() {
-        checks.push(authorities(policy).named("ca-file"));
+    if let Some(file) = &policy.tables().ca_file {
+        let authorities = Check::of(host_setup::transport(policy).map(|_| Check::ok(file)));
+        checks.push(authorities.named("ca-file"));
     }
     let workspaces = policy.tables().workspaces.iter();
     checks.extend(workspaces.map(|one| workspace(one).named("workspace")));
@@ -109,11 +110,6 @@ fn review_of_all(
     let refused = source.refused(environment).ok()?;
     refused.is_empty().then_some(())?;
     PolicyReview::read(source, files, environment).ok()
-}
-
-fn authorities(policy: &Policy) -> Check {
-    let file = policy.tables().ca_file.as_deref().unwrap_or_default();
-    Check::of(host_setup::transport(policy).map(|_| Check::ok(file)))
 }
 
 fn workspace(workspace: &Workspace) -> Check {

@@ -58,7 +58,8 @@ impl Request {
         let wrong = |what: &str| Refused::Request(what.to_owned());
         let mut read = Line::parse(&transport.endpoint).map_err(wrong)?;
         let unplaced = unplaced(&definition.input, &read);
-        if !unplaced.is_empty() && !has_body(read.method) {
+        let has_body = matches!(read.method, Method::Post | Method::Put | Method::Patch);
+        if !unplaced.is_empty() && !has_body {
             for name in &unplaced {
                 if !is_name(name) {
                     return Err(Refused::Request(format!(
@@ -136,10 +137,6 @@ fn host(base_url: &str) -> Result<String, Refused> {
             "`base_url` is not https:// and a host".to_owned(),
         )),
     }
-}
-
-fn has_body(method: Method) -> bool {
-    matches!(method, Method::Post | Method::Put | Method::Patch)
 }
 
 /// Returns the inputs that are neither in the path nor in the query.

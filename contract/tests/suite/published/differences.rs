@@ -105,6 +105,8 @@ const ONE_SPELLING: &str =
     "Documents that are compared as text differ if one value has two spellings.";
 const TRIMMED: &str = "White space alone means nothing to a reader.";
 const AS_TEXT: &str = "Tags are for readers, and decide nothing.";
+/// The fields of `requires` that are not in the specifications.
+const OUR_REQUIREMENTS: &[&str] = &["requires.workspace", "requires.database", "requires.user"];
 const OWN_CLASSES: &str = "They declare our own classes of capabilities.";
 const UNKNOWN_CLASS: &str = "An unknown class grants nothing, and counts as a change.";
 const POLICY_NAME: &str = "Operators choose these names, and `check` does not know them.";

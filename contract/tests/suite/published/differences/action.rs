@@ -2,8 +2,8 @@
 
 use super::Specification::Action;
 use super::{
-    BOUNDED, BUILD, Difference, EXACT, GRANTED, ONE_SPELLING, OWN_CLASSES, POLICY_NAME, SEMVER,
-    SHOWN, TRIMMED, UNKNOWN_CLASS, stricter, wider,
+    BOUNDED, BUILD, Difference, EXACT, GRANTED, ONE_SPELLING, OUR_REQUIREMENTS, OWN_CLASSES,
+    POLICY_NAME, SEMVER, SHOWN, TRIMMED, UNKNOWN_CLASS, stricter, wider,
 };
 
 pub(super) const ROWS: &[Difference] = &[
@@ -136,7 +136,7 @@ pub(super) const ROWS: &[Difference] = &[
     ),
     wider(
         Action,
-        &["requires.workspace", "requires.database", "requires.user"],
+        OUR_REQUIREMENTS,
         (&["additionalProperties"], &[]),
         "These fields are read.",
         OWN_CLASSES,

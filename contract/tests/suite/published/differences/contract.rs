@@ -2,8 +2,8 @@
 
 use super::Specification::Contract;
 use super::{
-    AS_TEXT, BOUNDED, BUILD, Difference, EXACT, GRANTED, ONE_SPELLING, OWN_CLASSES, POLICY_NAME,
-    SEMVER, SHOWN, TRIMMED, UNKNOWN_CLASS, stricter, wider,
+    AS_TEXT, BOUNDED, BUILD, Difference, EXACT, GRANTED, ONE_SPELLING, OUR_REQUIREMENTS,
+    OWN_CLASSES, POLICY_NAME, SEMVER, SHOWN, TRIMMED, UNKNOWN_CLASS, stricter, wider,
 };
 
 pub(super) const ROWS: &[Difference] = &[
@@ -255,8 +255,8 @@ pub(super) const ROWS: &[Difference] = &[
             "driver_constraints.require_kind[]",
         ],
         (&["enum"], &["constraint-kind-unknown"]),
-        "`component` and `form` are kinds. Any other unknown word causes a warning.",
-        "These kinds are our own. An unknown kind forbids nothing that could run here.",
+        "Toolward's kinds, such as `component`, are kinds, too. Any other unknown word causes a warning.",
+        "An unknown kind forbids nothing that could run here.",
         &[("/driver_constraints/forbid", r#"["wasm"]"#)],
     ),
     wider(
@@ -289,7 +289,7 @@ pub(super) const ROWS: &[Difference] = &[
     ),
     wider(
         Contract,
-        &["requires.workspace", "requires.database", "requires.user"],
+        OUR_REQUIREMENTS,
         (&["additionalProperties"], &[]),
         "These fields are read.",
         OWN_CLASSES,

@@ -2,9 +2,12 @@
 
 use super::Specification::Driver;
 use super::{
-    BOUNDED, BUILD, Difference, EXACT, GRANTED, ONE_SPELLING, SEMVER, SHOWN, TRIMMED, stricter,
-    wider,
+    BOUNDED, BUILD, Difference, EXACT, GRANTED, ONE_SPELLING, OUR_REQUIREMENTS, SEMVER, SHOWN,
+    TRIMMED, stricter, wider,
 };
+
+const BEYOND_CONTRACTS: &str =
+    "A driver may have needs beyond its contracts; they need a separate grant.";
 
 pub(super) const ROWS: &[Difference] = &[
     stricter(
@@ -158,8 +161,8 @@ pub(super) const ROWS: &[Difference] = &[
         Driver,
         &["kind"],
         (&["enum"], &[]),
-        "`component` and `form` are kinds, too.",
-        "Our own kinds: a WebAssembly component in the host's sandbox, and a person who answers.",
+        "Toolward's kinds, such as `component`, are kinds, too.",
+        "The kinds of AIP-30 have no word for a component in a sandbox.",
         &[
             ("/kind", r#""component""#),
             ("/component", r#""driver.wasm""#),
@@ -210,18 +213,19 @@ pub(super) const ROWS: &[Difference] = &[
     ),
     wider(
         Driver,
-        &[
-            "requires.network",
-            "requires.secrets",
-            "requires.tools",
-            "requires.workspace",
-            "requires.database",
-            "requires.user",
-        ],
+        &["requires.network", "requires.secrets", "requires.tools"],
         (&["additionalProperties"], &[]),
         "These fields are read.",
-        "A driver may have needs beyond its contracts; they need a separate grant.",
+        BEYOND_CONTRACTS,
         &[("/requires/secrets", r#"["API_KEY"]"#)],
+    ),
+    wider(
+        Driver,
+        OUR_REQUIREMENTS,
+        (&["additionalProperties"], &[]),
+        "These fields are read.",
+        BEYOND_CONTRACTS,
+        &[("/requires/user", r#"["form"]"#)],
     ),
     wider(
         Driver,
