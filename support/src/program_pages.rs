@@ -8,14 +8,11 @@
 /// Takes the program's code and constants out of this process's memory. Most of them were used by
 /// its start only. A page that is used again comes back from the kernel's cache of files.
 pub fn release() {
-    // SAFETY: these calls only return numbers.
-    let (first, count) = unsafe {
-        (
-            libc::getauxval(libc::AT_PHDR),
-            libc::getauxval(libc::AT_PHNUM),
-        )
-    };
-    if first == 0 {
+    // SAFETY: the call only returns a number.
+    let fact = |kind| unsafe { libc::getauxval(kind) };
+    let (first, count) = (fact(libc::AT_PHDR), fact(libc::AT_PHNUM));
+    let page = fact(libc::AT_PAGESZ);
+    if first == 0 || page == 0 {
         return;
     }
     // SAFETY: the kernel states where the program's headers are in memory, and they stay there.
@@ -23,7 +20,6 @@ pub fn release() {
         unsafe { std::slice::from_raw_parts(first as *const _, count as usize) };
     let own = headers.iter().find(|one| one.p_type == libc::PT_PHDR);
     let base = own.map_or(0, |own| first.wrapping_sub(own.p_vaddr));
-    let page = rustix::param::page_size() as u64;
     let loaded = headers.iter().filter(|one| one.p_type == libc::PT_LOAD);
     // A page that was written would lose its content.
     for header in loaded.filter(|one| one.p_flags & libc::PF_W == 0) {
@@ -41,14 +37,22 @@ pub fn release() {
 mod tests {
     use super::*;
 
-    /// Kilobytes of files in this process's memory.
+    /// Kilobytes of the program's code and constants in this process's memory.
     fn resident() -> u64 {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("RssFile:"));
-        let number = line.and_then(|rest| rest.split_whitespace().next());
-        number.unwrap().parse().unwrap()
+        let program = std::env::current_exe().unwrap();
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let (mut is_counted, mut sum) = (false, 0);
+        for line in maps.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                [_, rights, _, _, _, path] => {
+                    is_counted = program == std::path::Path::new(path) && !rights.contains('w');
+                }
+                ["Rss:", kilobytes, _] if is_counted => sum += kilobytes.parse::<u64>().unwrap(),
+                _ => {}
+            }
+        }
+        sum
     }
 
     #[test]
