@@ -52,7 +52,7 @@ codes! {
     pub enum RenderErrorKind {
         InputMissing = "http-input-missing", "a placeholder has no value";
         InputType = "http-input-type", "a list, an object or null where text is needed";
-        InputUnfit = "http-input-unfit", "the text would not stay in its position";
+        InputUnfit = "http-input-unfit", "the text has characters or a form that its place in the request forbids";
         TooLarge = "http-request-too-large", "the request would become too large";
     }
 }
