@@ -76,7 +76,8 @@ fn fill_around_code(text: &str, width: usize) -> Vec<String> {
 fn fill_behind(label: &str, text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for (number, line) in text.split('\n').enumerate() {
-        // A word of the same length takes the label's place, since words are not broken.
+        // As many `x` as the label has characters precede the text, without a space. They form one
+        // word with the text's first word, so no line breaks between label and text.
         let place = if number == 0 { label.len() } else { 0 };
         let filled = fill_around_code(&format!("{}{line}", "x".repeat(place)), width);
         for (part, line) in filled.into_iter().enumerate() {

@@ -84,7 +84,7 @@ codes! {
         BodyOnSafeMethod = "body-on-safe-method", "GET, HEAD and OPTIONS are sent without a body";
         Trailers = "request-trailers", "trailers are never sent";
         Address = "address-not-granted", "the host's address is not globally reachable, and policy does not name it";
-        SecretInUri = "secret-in-uri", "a secret goes into no other part of a URI than the parameter that policy ties it to, as its whole value";
+        SecretInUri = "secret-in-uri", "in a URI, a secret may only be the whole value of the parameter that policy ties it to";
         SecretInHeader = "secret-in-header", "a secret goes only into the header that policy ties it to, alone or after a scheme such as `Bearer`";
         SecretInBody = "secret-in-body", "a secret never goes into a body";
         SecretOrigin = "secret-origin", "policy ties this secret to another origin";
@@ -94,7 +94,7 @@ codes! {
         SecretPath = "secret-path", "policy ties this secret to another path";
         /// The guest requests a part of a resource from an origin that may know a secret. The value
         /// could be echoed in parts, which could not be found.
-        SecretRange = "secret-range", "no part of a resource is asked for from an origin that policy ties a secret to: ask for all of it, without `range` and `if-range`";
+        SecretRange = "secret-range", "policy ties a secret to this origin: ask for the whole resource, without `range` and `if-range`";
         SecretResponse = "secret-response", "expected a whole response without content-encoding, since this origin may know a secret";
     }
 }
@@ -257,7 +257,7 @@ codes! {
         NotAHeaderValue = "secret-not-a-header-value", "expected a secret of printable ASCII without spaces around it";
         /// Searching responses for this value, in addition to the call's other values, would take
         /// too much memory.
-        TooMuchMemory = "secret-too-much-memory", "expected secrets that take less memory to be looked for in responses";
+        TooMuchMemory = "secret-too-much-memory", "searching responses for the call's secrets takes too much memory";
     }
 }
 

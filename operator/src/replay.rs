@@ -261,8 +261,8 @@ pub enum CassetteSource {
 ///
 /// # Errors
 /// The errors of [`CassetteError`](toolward_ledger::cassette::CassetteError); `cassette-unnamed` if
-/// the cassette has calls, but no caller made any of them; `ledger-…` if this installation's key or
-/// names are needed but missing.
+/// the cassette has calls, but none of a principal who is served here; `ledger-…` if this
+/// installation's key or names are needed but missing.
 pub fn tape(
     path: &Path,
     from: &CassetteSource,

@@ -131,12 +131,12 @@ codes! {
     PUBLISHER = "policy-publisher", "Not a valid name of a publisher. A grant never has `*` here.";
     TOOL = "policy-tool", "Not a valid id or pattern of tools, bundles or prompts: `*` stands for whole segments only.";
     CAPABILITY = "policy-capability", "Not a valid capability, or a capability of an unknown class.";
-    NEVER_GRANTED = "policy-never-granted", "A capability that no rule can give: `tool:*`, `secret:*`, or reading what can only be changed. Or a rule with `action` has a key that only a rule which names its tool may have.";
+    NEVER_GRANTED = "policy-never-granted", "A capability that no rule can give: `tool:*`, `secret:*`, or `external:…` in `requires` (it belongs in `mutates`). Or a rule with `action` has a key that only a rule which names its tool may have.";
     REVEAL = "policy-reveal", "`reveal` names a secret that the rule does not give.";
     WORKSPACE = "policy-workspace", "Not a plain virtual path, or not an absolute directory.";
     WORKSPACE_OVERLAP = "policy-workspace-overlap", "Two workspaces overlap, and are not both `shared`.";
     SECRET = "policy-secret", "A secret's source or use is incomplete or contradicts itself.";
-    CONTEXT = "policy-context", "A `[[context]]` that is not for exactly one tool, has another `driver_publisher` without `driver`, or has an invalid principal or value.";
+    CONTEXT = "policy-context", "A `[[context]]` that is not for exactly one tool, has an invalid principal or value, or names a `driver_publisher` other than its `publisher` but no `driver`.";
     EXEC = "policy-exec", "An `[[exec]]` without exactly one tool and one program, or with invalid values.";
     ORIGIN = "policy-origin", "Not of the form `https://host[:port]`.";
     HEADER = "policy-header", "Not a header that a secret may be sent in, or that a guest may set.";

@@ -276,8 +276,8 @@ fn upload_location(from: &Url, response: &Response) -> Result<Url, Failure> {
         .hinted("uploads go to the registry's own origin only, and no setting allows another"))
 }
 
-/// How many bytes a registry has, by its header `Range: 0-LAST`. `0-0` means zero bytes, since the
-/// first chunk has more than one.
+/// How many bytes a registry has, by its header `Range: 0-LAST`. `0-0` means zero bytes, not one,
+/// since even the first chunk is longer than one byte.
 fn received(headers: &HeaderMap) -> Option<usize> {
     let range = headers.get(RANGE)?.to_str().ok()?;
     let last: usize = range

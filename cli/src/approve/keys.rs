@@ -44,8 +44,8 @@ impl TerminalKeys {
         Ok(Self { before })
     }
 
-    /// Drops the keys that were typed and not read yet, and reports that, since a person may have
-    /// answered as soon as the question appeared.
+    /// Drops the keys that were typed before the question and not read yet. If there are any,
+    /// notifies the person, who may believe that these keys answered the question.
     pub(super) fn forget(&self) -> io::Result<()> {
         let typed = rustix::io::ioctl_fionread(io::stdin())?;
         tcflush(io::stdin(), QueueSelector::IFlush)?;

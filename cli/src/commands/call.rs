@@ -53,7 +53,8 @@ pub(crate) struct Arguments {
     /// Also grant the tool this capability: network:HOST or workspace:/PATH=DIR
     ///
     /// For this call only. A deny of the policy takes precedence. A person is asked if the tool may
-    /// change something, or if a bundle may call tools. May be given again.
+    /// change something, or if a tool or driver in any of the loaded bundles declares that it calls
+    /// other tools. May be given again.
     #[arg(long, value_name = "CAPABILITY")]
     grant: Vec<String>,
 

@@ -140,8 +140,8 @@ impl ManPages {
 }
 
 /// For bash: a function that wraps the generated function. It compares names as text and never
-/// expands them. It gets the names from the `toolward` of PATH, even if the typed line starts
-/// another program.
+/// expands them. It always gets the names from the `toolward` of PATH, even if the typed line
+/// starts another `toolward`, such as `./toolward`.
 fn bash_names(command: &Command) -> String {
     let cases: String = COMPLETED
         .iter()

@@ -39,8 +39,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         common: CommonFlags,
     },
-    /// Read newer documents of a publisher or its revocations, or change which ids it may publish
-    /// and which actions its libraries may have
+    /// Read a publisher's newer documents or revocations, or change which ids it may publish
     Update(UpdateFlags),
     /// Stop trusting a publisher
     Remove {
@@ -86,9 +85,9 @@ pub(crate) struct UpdateFlags {
     /// Shows what changes and asks on the terminal. May be given again.
     #[arg(long, value_name = "PREFIX")]
     prefix: Vec<String>,
-    /// Another prefix, only for the ids of actions of its libraries
+    /// A prefix only for the ids of actions of its libraries
     ///
-    /// Replaces the present prefixes of actions. May be given again.
+    /// The prefixes that are given replace all present prefixes of actions. May be given again.
     #[arg(long, value_name = "PREFIX")]
     actions: Vec<String>,
     /// Remove all its prefixes of actions

@@ -52,7 +52,7 @@ codes! {
     pub enum RenderErrorKind {
         InputMissing = "http-input-missing", "a placeholder has no value";
         InputType = "http-input-type", "a list, an object or null where text is needed";
-        InputUnfit = "http-input-unfit", "the text would not stay in its position";
+        InputUnfit = "http-input-unfit", "the text has characters or a form that its place in the request forbids";
         TooLarge = "http-request-too-large", "the request would become too large";
     }
 }
@@ -115,8 +115,8 @@ impl HttpCall {
     /// `body_bytes` limits the length of the body.
     ///
     /// # Errors
-    /// A value that a placeholder needs is missing, has no text form, or would not stay in its
-    /// position, or the request would become too large.
+    /// A value that a placeholder needs is missing, has no text form, or has characters or a form
+    /// that its place in the request does not allow; or the request would become too large.
     pub fn render<'v>(
         &self,
         values: impl Into<Values<'v>>,

@@ -142,9 +142,9 @@ impl Request {
     /// hosts of one [`SharedState`](crate::SharedState) keep the last 64 replies of each principal,
     /// at most 4 MiB, for ten minutes. After that, a repeated call that may change something ends
     /// with [`ALREADY_RUN`](crate::ErrorCode::ALREADY_RUN), and a repeated call that changes
-    /// nothing runs again. If calls are [recorded](crate::HostBuilder::recorder), the host knows
-    /// which ids ran as long as they are valid, across restarts. Otherwise it knows the last 4,096
-    /// ids of a principal as long as the process lives.
+    /// nothing runs again. If calls are [recorded](crate::HostBuilder::recorder), the host
+    /// remembers an id that ran until the id is no longer valid, even across restarts. Otherwise it
+    /// remembers the last 4,096 ids of each principal until the process ends.
     ///
     /// If the driver of a call did not start, the id stays unused.
     ///
@@ -172,8 +172,8 @@ impl Request {
         Arc::make_mut(&mut self.scope)
     }
 
-    /// Sets the questions of a driver that the caller can get answered. If the driver asks such a
-    /// question, [`Reply::asked`](crate::Reply::asked) is set. Default: none.
+    /// Sets which kinds of questions from a driver the caller can have answered. If the driver asks
+    /// such a question, [`Reply::asked`](crate::Reply::asked) is set. Default: none.
     pub fn answerable(mut self, answerable: Answerable) -> Self {
         self.scope_mut().answerable = answerable;
         self

@@ -26,7 +26,7 @@ const META_KEY: &str = "toolward/resource";
 /// Values by the names of arguments.
 pub(super) type ArgumentValues = BTreeMap<String, String>;
 
-/// A client's text for an error, bounded and safe to show.
+/// A text that a client sent, shortened and made safe to show in an error.
 pub(super) fn shown(text: &str) -> String {
     visible_line(text, 512)
 }

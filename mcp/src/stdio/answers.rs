@@ -14,9 +14,9 @@ use super::writer::{LineWriter, Written};
 use crate::messages::{Flaw, Scan};
 use crate::open_requests::invalid;
 
-/// While this many bytes wait to be read by the client, errors without an id are dropped. A client
-/// can't tell which of its lines such an error answers, so a flood of bad lines must neither fill
-/// the queue nor keep good messages from being read.
+/// While this many bytes wait to be read by the client, errors without an id are dropped. Otherwise
+/// a flood of bad lines could fill the queue and keep good messages from being read. Little is
+/// lost, since a client can't tell which of its lines such an error answers.
 pub(super) const MAX_QUEUED_FOR_UNADDRESSED: usize = 64 << 10;
 /// The initial capacity of a line. It is enough for most answers.
 const LINE_CAPACITY_BYTES: usize = 2 << 10;
@@ -63,8 +63,9 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Answers<W> {
     fn collected(&mut self, id: &RequestId, mut answer: Vec<u8>) -> io::Result<Collected> {
         if self.batches.contains(id) {
             let kept = self.batches.kept_bytes_with(answer.len());
-            // The line of a list is written even if the queue is full, so its answers must have
-            // room from the start.
+            // The line of a list is written even if the queue is full, so an answer is stored only
+            // if the queue has room for it and all stored answers. Otherwise an error takes its
+            // place.
             if !kept.is_some_and(|bytes| self.writer.has_room(bytes)) {
                 answer = refusal(Some(id), &dropped())?;
             }

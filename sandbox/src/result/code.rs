@@ -29,7 +29,7 @@ impl ErrorCode {
         INPUT_INVALID = "input_invalid",
             "Input or context does not match its schema, is too large or too deep.";
         INPUT_UNSUPPORTED = "input_unsupported",
-            "A dropped input was used, and no other driver takes it.";
+            "The driver drops an input of the call (`drop_inputs`) or can't map it, and no other driver takes it.";
         INPUT_UNAVAILABLE = "input_unavailable",
             "The driver asked a question that this caller can't answer.";
         INPUT_REQUIRED = "toolward:input_required",
@@ -43,7 +43,7 @@ impl ErrorCode {
         ADDRESS_NOT_GRANTED = "toolward:address_not_granted",
             "A granted host has an address that is not globally reachable, and the grant does not name it.";
         CAP_DENIED = "cap_denied",
-            "An attachment of tools.json lacks a grant, or the value of a secret.";
+            "The tool is an entry of tools.json, and a grant or the value of a secret is missing.";
         APPROVAL_DENIED = "toolward:approval_denied", "A person denied approval, or no one could be asked.";
         APPROVAL_PAUSED = "toolward:approval_paused",
             "A person denied this tool a moment ago, and is not asked again yet.";

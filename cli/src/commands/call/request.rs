@@ -33,8 +33,8 @@ impl Arguments {
         self.tool.split('@').next().unwrap_or_default()
     }
 
-    /// Returns the request. Also returns its input, if the result is written as records of Agent
-    /// Tool and the input is valid JSON.
+    /// Returns the request. With `--format agent-tool`, whose records show the input, also returns
+    /// the input if it is valid JSON.
     pub(super) fn request(
         &self,
         contents: &[Content],

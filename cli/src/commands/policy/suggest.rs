@@ -23,7 +23,8 @@ pub(crate) struct Suggest {
 
     /// Only for this driver
     ///
-    /// Other publishers' drivers get no lines that let them serve a tool, except this driver.
+    /// If the driver is from another publisher than a tool, the lines also let it serve the tool.
+    /// Without this flag, the lines are only for drivers from each tool's own publisher.
     #[arg(long, value_name = "ID")]
     driver: Option<String>,
 

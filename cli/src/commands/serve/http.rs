@@ -49,8 +49,9 @@ pub(crate) struct HttpFlags {
     /// An origin whose pages may connect
     ///
     /// As browsers send it: SCHEME://NAME:PORT, without the port if it is the scheme's default. If
-    /// clients need a token, `null` and `vscode-webview://*` can also be allowed, and at a loopback
-    /// address, pages of this machine may always connect. May be given again.
+    /// clients need a token, `null` and `vscode-webview://*` can also be allowed. If, in addition,
+    /// the address is a loopback address, pages of this machine need no --allow-origin. May be
+    /// given again.
     #[arg(long, hide_short_help = true, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
 

@@ -330,8 +330,8 @@ impl CallRecord<'_> {
             drop(self.approval_row(said));
         }
         // Nothing waits here. If the queue is full and the call's start is recorded, a task waits
-        // to write the call's end. There are at most as many such tasks as starts that passed the
-        // same queue.
+        // to write the call's end. The start was recorded through the same queue, so there is at
+        // most one such task for each recorded start.
         let started = self.rows.as_ref().is_some_and(|rows| rows.started);
         if let Some(end) = self.record(Err(&error))
             && started

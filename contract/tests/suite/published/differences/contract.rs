@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Difference] = &[
         Contract,
         &["name", "description"],
         &["text-length"],
-        "White space at the ends does not count, so a text needs another character.",
+        "White space at the ends does not count, so a text of white space alone is refused.",
         TRIMMED,
         &[("/name", r#"" ""#)],
     ),
