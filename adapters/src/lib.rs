@@ -1,6 +1,5 @@
-//! Formats of others: Agent Tool (a specification of records), AML (a format for tools), and
-//! Amplifier and Runloop (hosts for agents). Toolward's host does not depend on this crate: a
-//! program uses parts of the crate directly, or registers them with Toolward's libraries.
+//! Formats of others, such as AML, a format for tools. Toolward's host does not depend on this
+//! crate: a program uses parts of the crate directly, or registers them with Toolward's libraries.
 //!
 //! * [`records`]: tools and calls as records of Agent Tool, and in the forms of OpenAI's chat
 //!   completions and of Amplifier;

@@ -1,9 +1,9 @@
 //! Outgoing HTTP under rules: hosts, addresses, headers, secrets, sizes, time.
 //!
-//! A [`Transport`] belongs to a host, an [`Egress`] to a route (a contract and its driver), a
-//! [`Call`] to one call. [`Call::send`] checks the request's head before it resolves a name, and
-//! every address before it connects. If no rule allows a request, it is refused with a stable code,
-//! and nothing is sent.
+//! A [`Transport`] is the network access of one Toolward host. An [`Egress`] is the access of one
+//! route (a contract and its driver), and a [`Call`] the access of one call. [`Call::send`] checks
+//! the request's head before it resolves a name, and every address before it connects. If no rule
+//! allows a request, it is refused with a stable code, and nothing is sent.
 //!
 //! Redirects are not followed; a caller can send another request under the same rules. Cookies are
 //! not stored, bodies not decompressed, and proxies not used.

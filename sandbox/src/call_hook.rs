@@ -8,9 +8,9 @@
 //! a register. Setting the fuel is safe only if the code has stored the count and loads it again:
 //! when an imported function returns, and when the fuel has run out. The hook also runs when the
 //! guest enters the engine through an instruction such as `memory.grow`. Then the count is in the
-//! register, and fuel that the hook sets is added to it. A guest that only enters the engine for a
-//! long time must yield nevertheless. It loses its fuel up to the next yield, so that it gains
-//! nothing.
+//! register, and fuel that the hook sets is added to it. But a guest must also yield if, for a
+//! long time, it does nothing except enter the engine. The hook then takes away the fuel that the
+//! guest has left until its next yield, so the added count gives the guest nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,8 +27,8 @@ use crate::violations::EndsCall;
 /// A guest that keeps calling the host yields after this time.
 const MAX_HOST_CALL_TURN: Duration = Duration::from_millis(2);
 
-/// A guest that only enters the engine yields after this time. It loses fuel by this yield, so the
-/// time is longer than occasional entries take.
+/// A guest that only enters the engine yields after this time. This yield costs the guest fuel. So
+/// the time is long enough that a guest which enters the engine now and then does not reach it.
 const MAX_ENGINE_TURN: Duration = Duration::from_millis(50);
 
 /// Fuel that is left to a guest that must yield: enough to return to its code, but less than a

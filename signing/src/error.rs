@@ -93,7 +93,7 @@ codes! {
         WrongPublisher = "wrong-publisher", "the manifest names a publisher whose keys did not sign",
             "ask the publisher which key signs this bundle";
         /// An update of a bundle was requested, but the source has another bundle.
-        WrongBundle = "wrong-bundle", "the source holds another bundle than the one that came from there",
+        WrongBundle = "wrong-bundle", "the source now has another bundle than was installed from it",
             "find out where the bundle is published now; install the other one by itself if you want it";
         ThresholdNotMet = "threshold-not-met", "too few distinct keys of the publisher signed",
             "get it again once more of the publisher's key holders have signed it: `toolward publisher sign` adds a signature";

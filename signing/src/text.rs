@@ -157,7 +157,7 @@ fn newer_escape(string: &str) -> Option<usize> {
 }
 
 /// The position of the first colon of a time without seconds: TOML 1.0 requires `HH:MM:SS`. Outside
-/// strings, the only other colon is in a time's offset, which comes after the seconds.
+/// strings, a colon occurs only in a time and in its offset (`+01:00`).
 fn short_time(atom: &str) -> Option<usize> {
     let colon = atom.find(':')?;
     let (before, after) = atom.split_at(colon);

@@ -97,11 +97,7 @@ pub(crate) fn execution_profile(info: &ToolFacts, driver: &DriverFacts) -> Value
 /// Returns what confines the calls of a driver: the sandbox of its component, the broker of its
 /// program, or the host that makes its request.
 pub(crate) fn sandbox(driver: &DriverFacts) -> &'static str {
-    match kind(driver) {
-        "wasm_component" => "wasm-component",
-        "host_program" => "program-broker",
-        _ => "host-request",
-    }
+    driver.declaration.kind.sandbox()
 }
 
 fn timeout(info: &ToolFacts, driver: &DriverFacts) -> std::time::Duration {

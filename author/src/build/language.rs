@@ -17,8 +17,8 @@ pub(super) struct BuildLanguage {
     pub(super) wanted: &'static Wanted,
     /// Whether another build of the same source gives the same bytes.
     pub(super) is_reproducible: bool,
-    /// Describes the tools for bundles in a directory, or names a missing tool. `None` if `wanted`
-    /// is the only tool.
+    /// Describes the build tools that bundles in a directory would use, or names a missing one.
+    /// `None` if `wanted` is the only tool.
     pub(super) look: Option<Look>,
     /// Makes a core module or a component from the source.
     pub(super) build: fn(&mut BuildJob<'_>) -> Result<BuildOutput, BuildError>,

@@ -5,7 +5,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "calls of the kernel about notices of a filter, which no safe function makes"
+    reason = "no safe function installs a filter with a listener, or answers its notices"
 )]
 
 use std::ffi::OsStr;

@@ -33,12 +33,13 @@ pub(super) struct KindRow {
     pub(super) work: Work,
     rank: u8,
     record: &'static str,
+    sandbox: &'static str,
 }
 
 /// Declares the kinds. A row has the kind's word, its `Known`, the `Work` of its drivers, its rank,
-/// and its word in records of calls.
+/// and in records of calls the words for the kind and for what confines its drivers.
 macro_rules! kinds {
-    ($($(#[$doc:meta])+ $kind:ident = $name:literal, $known:ident, $work:ident, $rank:literal, $record:literal;)+) => {
+    ($($(#[$doc:meta])+ $kind:ident = $name:literal, $known:ident, $work:ident, $rank:literal, $record:literal, $sandbox:literal;)+) => {
         /// The kind of a driver.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum DriverKind {
@@ -50,10 +51,10 @@ macro_rules! kinds {
             pub const ALL: &[DriverKind] = &[$(DriverKind::$kind),+];
 
             pub(super) fn row(self) -> KindRow {
-                let (name, known, work, rank, record) = match self {
-                    $(Self::$kind => ($name, Known::$known, Work::$work, $rank, $record),)+
+                let (name, known, work, rank, record, sandbox) = match self {
+                    $(Self::$kind => ($name, Known::$known, Work::$work, $rank, $record, $sandbox),)+
                 };
-                KindRow { name, known, work, rank, record }
+                KindRow { name, known, work, rank, record, sandbox }
             }
         }
     };
@@ -61,21 +62,21 @@ macro_rules! kinds {
 
 kinds! {
     /// A WebAssembly component.
-    Component = "component", Run, Code, 1, "wasm_component";
+    Component = "component", Run, Code, 1, "wasm_component", "wasm-component";
     /// Requests that the host makes itself, described in DRIVER.md.
-    Http = "http", Run, Requests, 2, "http_request";
+    Http = "http", Run, Requests, 2, "http_request", "host-request";
     /// A form that a person fills in: the contract's `outputs`.
-    Form = "form", Run, Nothing, 5, "human_form";
+    Form = "form", Run, Nothing, 5, "human_form", "host-request";
     /// A program of the host's machine, named by a version 1 `tools.json`.
-    Exec = "exec", Attached, Code, 4, "host_program";
+    Exec = "exec", Attached, Code, 4, "host_program", "program-broker";
     /// AIP-30's `cli`.
-    Cli = "cli", Named, Code, 4, "unbound";
+    Cli = "cli", Named, Code, 4, "unbound", "host-request";
     /// AIP-30's `mcp`.
-    Mcp = "mcp", Named, Code, 3, "unbound";
+    Mcp = "mcp", Named, Code, 3, "unbound", "host-request";
     /// AIP-30's `sdk`.
-    Sdk = "sdk", Named, Code, 1, "unbound";
+    Sdk = "sdk", Named, Code, 1, "unbound", "host-request";
     /// AIP-30's `builtin`.
-    Builtin = "builtin", Named, Code, 0, "unbound";
+    Builtin = "builtin", Named, Code, 0, "unbound", "host-request";
 }
 
 impl DriverKind {
@@ -100,6 +101,11 @@ impl DriverKind {
     /// The word in records of calls for what carried the call out.
     pub fn record(self) -> &'static str {
         self.row().record
+    }
+
+    /// The word in records of calls for what confines the driver.
+    pub fn sandbox(self) -> &'static str {
+        self.row().sandbox
     }
 
     /// The word in DRIVER.md or `tools.json`.

@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "cassette", conflicts_with = "principal")]
     all: bool,
 
-    /// Write only rows FROM..TO, or only calls that ended in them [default: all]
+    /// Write only rows FROM..TO, or only calls that ended in these rows [default: all]
     #[arg(long, value_parser = rows, value_name = "FROM..TO", conflicts_with = "tiles")]
     rows: Option<Rows>,
 

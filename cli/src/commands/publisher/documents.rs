@@ -75,7 +75,7 @@ pub(crate) struct Next {
     #[arg(long, value_name = "KEYID=WHY")]
     revoke: Vec<String>,
 
-    /// After the theft of a key: the last release that you signed yourself
+    /// After the theft of a key, return to this release, the last one that you signed yourself
     ///
     /// The id, sequence and manifest digest of the release. May be given again.
     #[arg(long, value_name = "ID=SEQUENCE:DIGEST")]

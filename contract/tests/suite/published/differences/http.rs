@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Difference] = &[
         ],
         &["http-secret-position"],
         "A secret is the last part of one header, or the whole value of one parameter.",
-        "Paths and bodies end up in logs. A secret in two places is hard to withdraw from one of them.",
+        "Paths and bodies end up in logs. If a secret is sent in two places, it is hard to stop sending it in one of them.",
         &[(
             "/implements/0/metadata/http",
             r#"{"endpoint":"/prices","body_template":{"key":"${secrets.API_KEY}"}}"#,
