@@ -114,7 +114,7 @@ pub fn create(directory: &Path, options: &ScaffoldOptions) -> Result<Vec<String>
     Ok(files.into_iter().map(|(name, _)| name).collect())
 }
 
-/// The start of the `world` line of a `[[build]]`, with the purposes of other worlds.
+/// Replaces `world = ` in a `[[build]]`: a comment above the line states what other worlds are for.
 const WORLDS: &str =
     "# Buckets: driver-keyvalue; requests: driver-http; both: driver-all.\nworld = ";
 

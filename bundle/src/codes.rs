@@ -137,7 +137,7 @@ codes! {
     BUILD_OUTPUT_UNUSED = "build-output-unused" Warning, "a `[[build]]` writes a component that no driver names",
         "The `output` of a build is the file that a DRIVER.md of kind `component` names.";
     SNAPSHOT_FILES = "snapshot-files", "a driver with a snapshot may be given files",
-        "A Go program looks for its directories at its start, which ran when it was built. Remove `snapshot` from the `[[build]]`, or remove `workspace` from what the driver and its contracts declare. A contract of another bundle may declare files, so a driver of such a contract can't have a snapshot.";
+        "A Go program looks up its directories only when it starts. With a snapshot, it starts in the build, where it has no directories. Remove `snapshot` from the `[[build]]`, or remove `workspace` from what the driver and its contracts declare. A contract of another bundle may declare files, so a driver of such a contract can't have a snapshot.";
     PROMPT_FILE = "prompt-file", "a prompt embeds a file that can't be embedded",
         "A line `[text](resources/PATH)` names a resource of the same bundle that is not a template. A line \
          `![text](resources/PATH)` names an image or a sound. All files of one prompt have at most 8 MiB together.";

@@ -126,8 +126,7 @@ codes! {
          hosts; this version of the host is the last that does so. Add `schema: action/v1`, and remove `name`, which \
          AIP-39 does not have.";
     ACTION_ID_DIFFERS = "action-id-differs" Warning, "`verb` and `target_kind` match the action's id",
-        "The id `storage:commit` names the target kind `storage` and the verb `commit`. The field counts as written, \
-         so a reader of the id alone gets something else. Leave the field out, or correct it.";
+        "The id `storage:commit` names the target kind `storage` and the verb `commit`. The host uses the field's value. A reader who looks only at the id gets another value. Leave the field out, or correct it.";
     ACTION_UNKNOWN = "action-unknown", "the path that `implements` names leads to an action",
         "Put an ACTION.md at the path, correct the path, or write the action inline. A tool can't be compared with \
          an unknown action.";
@@ -159,8 +158,8 @@ codes! {
         "AIP-30 has the field, but it means nothing for a component or a declarative http driver.";
     DRIVER_FIELD_WITHOUT_EFFECT = "driver-field-without-effect" Warning, "a driver has only fields that have an effect",
         "The field is only kept for clients to read, or has an effect only for drivers of another kind. For example, \
-         a limit on code has no effect if no code runs, nor has a host other than the host of `base_url`. Declare \
-         what a call needs in `requires`; the operator's policy grants it.";
+         a limit on code has no effect if no code runs, and a listed host has none unless it is the host of \
+         `base_url`. Declare what a call needs in `requires`; the operator's policy grants it.";
     COST_UNCOUNTED = "cost-uncounted" Warning, "this host acts on the cost class",
         "`metered` is shown to clients and operators. No host counts calls against a quota yet.";
     DRIVER_AUTH_UNSUPPORTED = "driver-auth-unsupported" Warning, "a driver leaves logging in to its secrets",
@@ -180,7 +179,7 @@ codes! {
     VERSION_RANGE_INVALID = "version-range-invalid", "`version` in `implements` is a range in the syntax of npm",
         "Examples: `^1.2.0`, `>=1.2.0 <2.0.0`, `1.x || 2.x`. A bare `1.2.3` means only that version.";
     MAPPING_INVALID = "mapping-invalid", "`mapping` gives each driver field an input name, or `{from, transform}`",
-        "The key is the name that the driver receives, and the value is the name in the contract. A key must not be the name of another input that keeps its own name.";
+        "The key is the name that the driver receives, and the value is the name in the contract. A key must not be the name of an input that the mapping does not rename: the driver would get two values under one name.";
     TRANSFORM_UNKNOWN = "transform-unknown" Warning, "`transform` names a transform that hosts know",
         "The message lists the known transforms. AIP-30 has others in the driver's entry file, which no host runs. \
          So a call that gives the input goes to another driver. `toolward show TOOL --drivers` names the transform.";
@@ -285,12 +284,11 @@ codes! {
         "POST, PUT and PATCH send the input as JSON. With another method, an input that `transport.url` does not use \
          would be dropped silently. The tool is listed and can't be called.";
     TRANSPORT_UNDECLARED = "transport-undeclared" Warning, "an http transport uses only what its entry declares",
-        "Declare the host in `capabilities` as `net:HOST`, and each secret in `secrets`. A missing capability denies \
-         the attachment. The tool is listed and can't be called.";
+        "Declare the host in `capabilities` as `net:HOST`, and each secret in `secrets`. Without a declared capability, the entry's tool is listed, but can't be called.";
     TRANSPORT_CAPABILITY_UNGRANTABLE = "transport-capability-ungrantable" Warning, "every capability family of an entry can be granted",
         "Write a family with its scope: `net:HOST`, `fs:/PATH`, `db:NAME`. A family without a scope (`exec`, \
-         `model`, `time`) names nothing that a policy can grant. So the attachment is denied (`cap_denied`), and the \
-         other attachments run. The tool is listed and can't be called.";
+         `model`, `time`) names nothing that a policy can grant. So the entry's tool is listed, but denied \
+         (`cap_denied`). The other tools of the file run.";
     INDEX_ENTRY_MISSING = "index-entry-missing", "every contract with a driver in the bundle is in tools.json",
         "Run `toolward pack` again; don't edit tools.json by hand.";
     INDEX_ENTRY_EXTRA = "index-entry-extra", "every entry of tools.json has a contract with a driver in the bundle",

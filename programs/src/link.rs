@@ -12,7 +12,7 @@ use toolward_support::helper::{self, Outgoing, lock};
 /// The most runs that the broker has not answered, including cancelled runs. Further runs are not
 /// sent, since the broker hangs or is busy.
 const MAX_OPEN: usize = 256;
-/// The most of these runs that the broker has not taken, whose inputs wait in memory.
+/// The most of these runs that wait for the broker to take them. Their inputs wait in memory.
 const MAX_UNTAKEN: usize = 32;
 /// How long the broker may take to accept a run. A broker that does not hang accepts a run at once.
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
@@ -58,8 +58,9 @@ impl Link {
         }
     }
 
-    /// Runs the program of a table, until it ends or the future is dropped. Without an input, the
-    /// kernel only loads the program. A run that is dropped before the broker has taken it never
+    /// Runs the program of the `[[exec]]` table with the number `line`, until the program ends or
+    /// the future is dropped. Without an input, this is a trial: the kernel loads the program, which
+    /// ends before its first instruction. A run that is dropped before the broker has taken it never
     /// starts, even if the broker reads the request later.
     pub(crate) async fn run(&self, line: usize, input: Option<String>) -> Result<Run, String> {
         let output_bytes = self.output_bytes;

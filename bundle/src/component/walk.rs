@@ -192,8 +192,8 @@ fn kind_name(kind: ComponentExternalKind) -> &'static str {
 }
 
 /// The refusal of a component that an alias defines, or that a nested component imports. Otherwise,
-/// sibling components could instantiate each other a hundred times each, without deep nesting. No
-/// toolchain needs this for a driver.
+/// each of several siblings could instantiate the sibling before it a hundred times, so the counts
+/// would multiply without deep nesting. No toolchain needs this for a driver.
 fn from_elsewhere() -> SurfaceError {
     too_complex("components taken from elsewhere", 0)
 }

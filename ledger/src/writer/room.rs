@@ -14,7 +14,7 @@ pub(super) enum RecordRoom {
     /// All rows are written, except for principals that have written too much: for them,
     /// [`Self::Ended`] applies.
     Shared,
-    /// Rows that are not awaited are counted instead of written.
+    /// Rows for which a caller waits are written, and other rows are counted.
     Short,
     /// Only awaited rows of ended calls are written.
     Ended,

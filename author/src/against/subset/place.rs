@@ -230,8 +230,9 @@ const BOUNDS: [Bounds; 4] = [
 /// A bound: its value, and whether the value itself is excluded.
 type Bound = (f64, bool);
 
-/// Returns the stricter of two bounds: of a keyword, and of the keyword `strict`, which excludes
-/// the bound itself. `sign` is 1 for lower bounds and -1 for upper bounds.
+/// Returns the bound that `keyword` sets, or the bound that the keyword `strict` sets if it is
+/// stricter. `strict` excludes the bound itself. `sign` is 1 for lower bounds and -1 for upper
+/// bounds.
 fn bound(place: &SchemaPlace<'_>, keyword: &str, strict: Option<&str>, sign: f64) -> Option<Bound> {
     let number = |keyword: &str| place.get(keyword).and_then(Value::as_f64);
     let own = number(keyword).map(|value| (value, false));

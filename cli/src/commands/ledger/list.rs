@@ -233,7 +233,7 @@ pub(super) fn line(seq: u64, record: &Record, principal: Option<&str>, ids: Ids)
     line.trim_end().to_owned()
 }
 
-/// Returns a word as records spell it.
+/// Returns the text that stands for an enum's value in a record.
 fn word(word: impl Serialize) -> String {
     let value = serde_json::to_value(word).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
