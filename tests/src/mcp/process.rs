@@ -5,7 +5,8 @@ use std::fs;
 /// The resources of a process at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standing {
-    /// Resident memory, in KiB.
+    /// Memory that is not of a file, in KiB. Pages of the program come back when bundles are verified
+    /// again.
     pub(super) memory: u64,
     pub(super) threads: usize,
     /// Open files.
@@ -19,7 +20,7 @@ pub(super) fn standing(process: u32) -> Standing {
         entries.count()
     };
     Standing {
-        memory: memory(process, "VmRSS:"),
+        memory: memory(process, "RssAnon:"),
         threads: count("task"),
         files: count("fd"),
     }
