@@ -1,7 +1,8 @@
 //! A process of each other profile executes every system call.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use super::injecting::inject;
 use super::may_trace;
@@ -26,13 +27,27 @@ impl Probe {
             .arg(profile)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+        let mut child = spawned(&mut command);
         let mut line = String::new();
         let output = child.stdout.as_mut().unwrap();
         BufReader::new(output).read_line(&mut line).unwrap();
         let process = line.trim().parse().expect("it confines itself");
         Self { child, process }
     }
+}
+
+/// Starts a program that was just copied. Until a process that another test has forked executes its
+/// program, it has the copy open for writing.
+fn spawned(command: &mut Command) -> Child {
+    for _ in 0..1000 {
+        match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            child => return child.unwrap(),
+        }
+    }
+    panic!("the program stays open for writing");
 }
 
 impl Drop for Probe {
