@@ -23,7 +23,7 @@ use crate::record::{Code, Content, Event, Hash, Hex, Invocation, Number, Session
 pub enum Durability {
     /// Once the row is on the disk.
     Disk,
-    /// Once the row is in the queue. It is usually written within 20 ms.
+    /// Once the row is in the queue. It is usually written within 40 ms.
     Queued,
 }
 

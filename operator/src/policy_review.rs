@@ -290,7 +290,10 @@ impl InternalAddress {
 
     fn of_hosts(hosts: Vec<HostGrant>, look_up: Lookup) -> Vec<Self> {
         let (sender, found) = channel();
-        for (n, granted) in hosts.into_iter().take(MAX_LOOKUPS).enumerate() {
+        // A wildcard has no address.
+        let named = |granted: &HostGrant| !granted.host.host().contains('*');
+        let named = hosts.into_iter().filter(named).take(MAX_LOOKUPS);
+        for (n, granted) in named.enumerate() {
             let sender = sender.clone();
             // A lookup can't be cancelled, so its thread is abandoned at the timeout. If no thread
             // can be started, the name is not reported.
@@ -306,10 +309,6 @@ impl InternalAddress {
 
     fn of_host(granted: &HostGrant, look_up: Lookup) -> Option<Self> {
         let name = granted.host.host();
-        // A wildcard has no address.
-        if name.contains('*') {
-            return None;
-        }
         let (mut addresses, mut first) = (Vec::new(), None);
         for address in look_up(name.trim_matches(['[', ']'])).ok()? {
             let checked = toolward_egress::address::check(address, &granted.terms.addresses);
