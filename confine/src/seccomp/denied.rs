@@ -33,7 +33,7 @@ const NEVER: Calls = calls![
     SYS_swapoff SYS_acct SYS_quotactl SYS_quotactl_fd SYS_settimeofday SYS_clock_settime
     SYS_clock_adjtime SYS_adjtimex SYS_sethostname SYS_setdomainname SYS_syslog SYS_vhangup
     SYS_personality SYS_name_to_handle_at SYS_open_by_handle_at
-    // Without an address, `listen` takes a free port, for which there is no rule.
+    // Without an address, `listen` takes a free port, which has no rule.
     SYS_listen
     // Objects that all processes of the user share, and that no file rules cover.
     SYS_shmget SYS_shmat SYS_shmctl SYS_semget SYS_semop SYS_semtimedop SYS_semctl SYS_msgget

@@ -151,8 +151,9 @@ fn word(fields: &mut MappingReader<'_>, key: &'static str) -> Option<PlacedValue
     Some(field.placed(shared::shown_text(&field, false)?))
 }
 
-/// Warns of a `verb` or `target_kind` that differs from the id. This is no error: AIP-39 derives
-/// the two from the id only if they are missing, and lets a host put its own name before the colon.
+/// Warns of a `verb` or `target_kind` that differs from the id. This is not an error: AIP-39
+/// derives the two from the id only if they are missing, and lets a host put its own name before
+/// the colon.
 fn compare(
     key: &str,
     written: Option<&PlacedValue<String>>,
