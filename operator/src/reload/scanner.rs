@@ -202,12 +202,13 @@ impl Configuration {
             .map_err(may_be_replaced)?;
         let file = trust.file(&operator.environment);
         let file = file.map_err(may_be_replaced)?;
-        if file.map(ConfigFile::beside_policy).unwrap_or_default() != self.beside_policy {
-            return Err(Error::usage(
-                Code::ReloadTrust,
-                "whom the configuration trusts, its channels, clients or the ledger have changed",
-            )
-            .hint("start the server again, or change whom it trusts with `toolward trust`"));
+        let now = file.map(ConfigFile::beside_policy).unwrap_or_default();
+        let old = &self.beside_policy;
+        let mut tables = old.keys().chain(now.keys());
+        if let Some(table) = tables.find(|table| old.get(*table) != now.get(*table)) {
+            let message = format!("the table `{table}` of the configuration has changed");
+            return Err(Error::usage(Code::ReloadTrust, message)
+                .hint("start the server again, or change whom it trusts with `toolward trust`"));
         }
         if granted.policy == self.granted.policy {
             return Ok(None);

@@ -115,6 +115,7 @@ const GRANT: &str = "requires = [\"user:form\", \"user:sample\", \"user:roots\"]
 #[test]
 fn at_sighup_a_policy_that_gives_less_is_taken_and_another_is_not() {
     let machine = machine("");
+    machine.configure("[clients]\nmay_approve = []\n");
     let mut raw = Raw::open(stdio(&machine), json!({}));
     let before = names(&mut raw, "before");
     let policy = machine.text("policy.toml");
@@ -147,6 +148,9 @@ fn at_sighup_a_policy_that_gives_less_is_taken_and_another_is_not() {
     hang_up(&machine, &raw);
     told(&mut raw);
     assert!(names(&mut raw, "least").len() < after.len());
+    machine.configure("[clients]\nmay_approve = [\"signals\"]\n");
+    hang_up(&machine, &raw);
+    std::thread::sleep(Duration::from_secs(2));
     // Some editors replace a file. A confined process can't open the new one.
     machine.write("new.toml", &policy);
     std::fs::rename(machine.path("new.toml"), machine.path("policy.toml")).unwrap();
@@ -160,6 +164,10 @@ fn at_sighup_a_policy_that_gives_less_is_taken_and_another_is_not() {
     );
     assert!(said.contains("(reload-wider)"), "{said}");
     assert!(said.contains("(policy-syntax)"), "{said}");
+    assert!(
+        said.contains("the table `clients` of the configuration has changed"),
+        "{said}"
+    );
 }
 
 #[test]
