@@ -124,9 +124,9 @@ impl ConfigFile {
         registries::settings(&self.text, &self.path, &self.folder()?)
     }
 
-    /// Checks the tables `[clients]`, `[ledger]` and `[[registry]]`.
+    /// Checks the tables of settings, such as `[clients]` and `[ledger]`.
     pub fn check_settings(&self) -> Result<()> {
-        self.approving_clients()?;
+        settings::check(&self.text, &self.path)?;
         self.ledger()?;
         self.registries().map(drop)
     }

@@ -307,7 +307,7 @@ codes! {
             "`install` of a bundle that is installed from another source, without `--move-source`";
         SourceInvalid = "source-invalid" ["2 or 1"], "a source is not a file, `https://…` or `oci://…`";
         CaFileInvalid = "ca-file-invalid" ["2, or 1 of `policy check`"], "the policy's `ca_file` holds no certificates in PEM";
-        ConfineSettingInvalid = "confine-setting-invalid" ["2"],
+        ConfineSettingInvalid = "confine-setting-invalid" ["2, or 1 of `policy check`"],
             "[`[confine]`](confinement.md#system-calls) of `toolward.toml` has an unknown value, or is in a file of `--policy-file`";
         ClientSettingInvalid = "client-setting-invalid" ["2, or 1 of `policy check`"],
             "[`[clients]`](serve.md#questions-and-approvals) of `toolward.toml` has an unknown key or value, or is in a file of `--policy-file`";
@@ -323,7 +323,7 @@ codes! {
             "the principals of a cassette have no names in this installation's ledger, or the local user is not one of them";
         RecorderUnavailable = "recorder-unavailable", "the process that records calls can't be started";
         SettingInvalid = "setting-invalid" ["2"],
-            "a `--set` is not `KEY=VALUE`, or its value does not match the contract; or another flag's value is invalid";
+            "a `--set` is not `KEY=VALUE`, or its value does not match the contract; or the value of another flag or setting is invalid";
         BundleMissing = "bundle-missing" ["2"], "no bundle was named, and none is installed";
         ToolMissing = "tool-missing", "no bundle, named or installed, has this tool";
         DriverUnknown = "driver-unknown",

@@ -203,6 +203,12 @@ pub(crate) fn no_others(fields: Fields<'_, Span>) -> Result<(), SettingError> {
     }
 }
 
+/// Checks the tables that this file reads.
+pub(crate) fn check(text: &str, path: &Path) -> Result<()> {
+    system_calls(text, path)?;
+    approving_clients(text, path).map(drop)
+}
+
 /// `[confine]`: the list of system calls for processes that run guests.
 pub(crate) fn system_calls(text: &str, path: &Path) -> Result<SystemCalls> {
     CONFINE.read(text, path, |table| {
