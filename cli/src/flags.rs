@@ -163,8 +163,8 @@ pub(crate) struct SourceFlags {
 
     /// A bundle under work, unsigned: the directory with bundle.toml
     ///
-    /// Only grants to dev:DIR apply to it. Together with --bundle, it must not have ids of these
-    /// bundles, or ids below the prefixes of their publishers.
+    /// Only grants to dev:DIR apply to it. Its ids must not be ids of the bundles that --bundle
+    /// names, or below the prefixes of their publishers.
     #[arg(long, value_name = "DIR")]
     dev: Option<PathBuf>,
 
@@ -219,7 +219,7 @@ pub(crate) struct NetworkFlags {
     #[arg(long, hide_short_help = true, value_name = "PEM")]
     ca_file: Option<PathBuf>,
 
-    /// Take names and passwords from this file, in the form of Docker's config.json
+    /// Take user names and passwords from this file, in the form of Docker's config.json
     ///
     /// [default: none]
     #[arg(long, hide_short_help = true, value_name = "FILE")]

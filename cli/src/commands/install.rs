@@ -27,8 +27,8 @@ pub(crate) struct InstallFlags {
 
     /// Accept the held release whose surface has this digest
     ///
-    /// The surface is what models and policies see of the bundle. The digest was shown when the
-    /// release was held.
+    /// The surface is what models and policies see of a bundle. A release with another surface than
+    /// the installed release is held, and the surface's digest is shown.
     #[arg(long, value_name = "DIGEST")]
     accept: Option<String>,
 

@@ -51,7 +51,7 @@ pub(crate) struct TokenArguments {
     #[arg(long)]
     may_approve: bool,
 
-    /// Add the entry to this file, mode 0600
+    /// Add the token's entry to this file, with mode 0600
     ///
     /// [default: the entry is printed below the token]
     #[arg(long, value_name = "FILE")]

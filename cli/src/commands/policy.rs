@@ -22,8 +22,7 @@ pub(crate) enum Command {
     /// Write the smallest policy that lets a bundle's tools run and clients see its prompts and
     /// resources
     Suggest(suggest::Suggest),
-    /// Add what `suggest` prints to the policy's file, after you have seen it and
-    /// typed a yes
+    /// Add to the policy's file what `suggest` prints, after you have seen it and typed a yes
     Grant(suggest::GrantFlags),
     /// Check a policy file
     Check {

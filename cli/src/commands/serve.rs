@@ -75,7 +75,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     replay_flags: ReplayFlags,
 
-    /// Let the client ask a person for approval, and accept the answer
+    /// Let the client ask a person for approval, and accept the client's answer
     ///
     /// Only for a client that shows each question to a person and never answers itself.
     #[arg(long, conflicts_with = "no_token")]

@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present_any = ["dev", "named"])]
     bundle: Option<PathBuf>,
 
-    /// The same as BUNDLE, with the flag that `call` has
+    /// The same as the argument BUNDLE; `call` has this flag, too
     #[arg(long = "bundle", value_name = "PATH")]
     #[arg(id = "named", conflicts_with = "bundle")]
     named: Option<PathBuf>,

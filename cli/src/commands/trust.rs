@@ -85,12 +85,12 @@ pub(crate) struct UpdateFlags {
     /// Shows what changes and asks on the terminal. May be given again.
     #[arg(long, value_name = "PREFIX")]
     prefix: Vec<String>,
-    /// A prefix only for the ids of actions of its libraries
+    /// A prefix only for the ids of actions of the publisher's libraries
     ///
     /// The prefixes that are given replace all present prefixes of actions. May be given again.
     #[arg(long, value_name = "PREFIX")]
     actions: Vec<String>,
-    /// Remove all its prefixes of actions
+    /// Remove all prefixes of the publisher's actions
     #[arg(long, conflicts_with = "actions")]
     no_actions: bool,
     #[command(flatten)]

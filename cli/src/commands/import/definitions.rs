@@ -20,8 +20,8 @@ const MAX_FILES: usize = 1000;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Tool definitions of AML, NAME.tool.md: each becomes a contract, and a driver if it is a REST
-    /// API
+    /// Tool definitions of AML, NAME.tool.md: each becomes a contract, and for a REST API also a
+    /// driver
     Aml(AmlFlags),
     /// A tools.json of version 1, as Runloop's agents have it next to policy.caps
     Runloop(Runloop),

@@ -42,7 +42,10 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "cassette", conflicts_with = "principal")]
     all: bool,
 
-    /// Write only rows FROM..TO, or only calls that ended in these rows [default: all]
+    /// Write only rows FROM..TO [default: all]
+    ///
+    /// With --cassette or --format, write the calls that ended in these rows. --format also writes
+    /// calls that started in these rows and have no end.
     #[arg(long, value_parser = rows, value_name = "FROM..TO", conflicts_with = "tiles")]
     rows: Option<Rows>,
 

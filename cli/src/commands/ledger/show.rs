@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct Prove {
-    /// The number of a row, or the id of a call, of which the last row is proved
+    /// The number of a row, or the id of a call to prove the call's last row
     #[arg(value_parser = id, value_name = "ID")]
     id: CallOrRow,
 

@@ -97,7 +97,7 @@ pub(crate) struct GrantFlags {
     #[arg(required = true)]
     tools: Vec<String>,
 
-    /// Let their calls run without asking a person
+    /// Let the tools' calls run without asking a person
     ///
     /// Not possible for a tool of risk 3 or with approval `always`.
     #[arg(long)]

@@ -27,7 +27,7 @@ pub(crate) struct HttpFlags {
     #[arg(long, hide_short_help = true, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
 
-    /// Accept the tokens whose hashes are in this file, as `mcp token` makes them
+    /// Accept the tokens whose hashes are in this file, which `mcp token --add` writes
     ///
     /// Each token has a name and the tools that its holder may use.
     #[arg(long, value_name = "FILE")]
@@ -40,7 +40,7 @@ pub(crate) struct HttpFlags {
     #[arg(long, hide_short_help = true, requires = "http", conflicts_with_all = ["token_file", "tokens"])]
     no_token: bool,
 
-    /// A name that clients may give as Host: NAME or NAME:PORT
+    /// A name that clients may send in the Host header: NAME or NAME:PORT
     ///
     /// In addition to the names of the address itself. May be given again.
     #[arg(long, hide_short_help = true, value_name = "NAME", requires = "http")]
@@ -49,9 +49,9 @@ pub(crate) struct HttpFlags {
     /// An origin whose pages may connect
     ///
     /// As browsers send it: SCHEME://NAME:PORT, without the port if it is the scheme's default. If
-    /// clients need a token, `null` and `vscode-webview://*` can also be allowed. If, in addition,
-    /// the address is a loopback address, pages of this machine need no --allow-origin. May be
-    /// given again.
+    /// clients need a token, `null` and `vscode-webview://*` can also be allowed. If clients need a
+    /// token and the address is a loopback address, pages of this machine need no --allow-origin.
+    /// May be given again.
     #[arg(long, hide_short_help = true, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
 

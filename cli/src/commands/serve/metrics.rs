@@ -23,7 +23,7 @@ use crate::prelude::*;
 pub(crate) struct MetricsFlags {
     /// Serve counts of calls for Prometheus at this address and port
     ///
-    /// An IP address or localhost. Needs a token.
+    /// An IP address or localhost. Needs --metrics-token-file or --metrics-tokens.
     #[arg(long, hide_short_help = true, value_name = "ADDRESS", value_parser = address)]
     #[arg(requires = "metrics_token")]
     metrics: Option<SocketAddr>,
@@ -40,7 +40,7 @@ pub(crate) struct MetricsFlags {
     #[arg(requires = "metrics", group = "metrics_token")]
     metrics_tokens: Option<PathBuf>,
 
-    /// A name that Prometheus may give as Host
+    /// A name that Prometheus may send in the Host header
     ///
     /// In addition to the names of the address itself. May be given again.
     #[arg(long, hide_short_help = true, value_name = "NAME")]

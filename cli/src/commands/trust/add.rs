@@ -26,10 +26,10 @@ pub(crate) struct AddFlags {
     /// A document is a file, an https address or oci://…. Bundles that a bare key signed may be at
     /// most 90 days old, unless another maximum age is given.
     pub(super) source: String,
-    /// A prefix of the ids that it may publish, in whole segments (may be given again)
+    /// A prefix of the ids that the publisher may publish, in whole segments (may be given again)
     #[arg(long, required = true)]
     pub(super) prefix: Vec<String>,
-    /// Another prefix, only for the ids of actions of its libraries
+    /// Another prefix, only for the ids of actions of the publisher's libraries
     ///
     /// It covers no tool, driver or bundle. May be given again.
     #[arg(long, value_name = "PREFIX")]
@@ -193,7 +193,7 @@ pub(crate) struct FreshnessFlags {
     #[arg(long, value_name = "DAYS", conflicts_with = "channel")]
     pub(super) max_age_days: Option<u64>,
 
-    /// Take its releases from the network only if this channel lists them
+    /// Take a release of this publisher from the network only if this channel lists it
     ///
     /// A `[[channel]]` of toolward.toml.
     #[arg(long, value_name = "NAME")]
