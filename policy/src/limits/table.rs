@@ -163,8 +163,8 @@ limits! {
     /// `limits.output_bytes` in DRIVER.md. Structured output and content blocks together.
     Output = "output_bytes", "bytes", Positive, output_bytes: Limit<u64> =
         Limit::fixed(4 * MIB).up_to(16 * MIB), call: u64;
-    /// `limits.stdio_bytes` in DRIVER.md. Captured standard output, and as much captured standard
-    /// error.
+    /// `limits.stdio_bytes` in DRIVER.md. Captured standard output. The limit applies separately to
+    /// captured standard error.
     Stdio = "stdio_bytes", "bytes", Any, stdio_bytes: Limit<u64> = Limit::fixed(64 * KIB).up_to(4 * MIB), call: u64;
     /// `limits.log_records` in DRIVER.md. Log records of a call.
     LogRecords = "log_records", "log records", Any, log_records: Limit<u64> = Limit::fixed(1000).up_to(10_000), call: u64;
@@ -193,7 +193,7 @@ limits! {
     /// `limits.workspace_files` in DRIVER.md. Files and directories that a call may create.
     WorkspaceFiles = "workspace_files", "files and directories", Any, workspace_files: Limit<u64> =
         Limit::fixed(256).up_to(16_384), call: u64;
-    /// `limits.nested_calls` in DRIVER.md. Calls of other tools within one call, at any depth.
+    /// `limits.nested_calls` in DRIVER.md may be less. Calls of other tools in one call, at any depth.
     NestedCalls = "nested_calls", "calls", Any, nested_calls: Limit<u64> = Limit::fixed(64), call: u64;
     /// How deep calls of tools by tools may nest.
     NestedDepth = "nested_depth", "levels", Any, nested_depth: u32 = 8;
@@ -213,7 +213,7 @@ limits! {
     Component = "component_bytes", "bytes", Positive, component_bytes: usize = 64 << 20;
     /// Files, streams of files and directory listings that a call holds open at once.
     OpenFiles = "open_files", "open files, streams and listings", Any, open_files: u64 = 64, call: u64;
-    /// What `open_files` counts and outgoing requests, for all calls of a process together.
+    /// Outgoing requests and all that `open_files` counts, for all calls of a process together.
     /// Default: half of the files that the process may open (`ulimit -n`).
     OpenFilesTotal = "open_files_total", "open files, streams and listings", Positive, open_files_total: Option<u64> = None;
     /// Directory entries that a call may read. Only an embedder sets it.
@@ -225,25 +225,25 @@ limits! {
     /// Calls that run at once. In addition, the same number of calls may wait for tools that they
     /// call.
     Concurrency = "concurrency", "calls", Positive, concurrency: u32 = 128;
-    /// Of these, calls of one tool.
+    /// Calls of one tool that run at once.
     ConcurrencyPerTool = "concurrency_per_tool", "calls", Positive, concurrency_per_tool: u32 = 96;
-    /// Of these, calls of tools of one publisher.
+    /// Calls of one publisher's tools that run at once.
     ConcurrencyPerPublisher = "concurrency_per_publisher", "calls", Positive, concurrency_per_publisher: u32 = 96;
-    /// Of these, calls of one principal. In addition, the same number of its calls may wait for
-    /// tools that they call.
+    /// Calls of one principal that run at once. In addition, the same number of its calls may wait
+    /// for tools that they call.
     ConcurrencyPerPrincipal = "concurrency_per_principal", "calls", Positive, concurrency_per_principal: u32 = 96;
     /// Calls that wait for a slot. The number applies to all calls together, and separately to the
     /// calls of each tool, publisher and principal. A further call ends with `rate_limited`.
     Queue = "queue", "calls", Any, queue: u32 = 1024;
 
     own:
-    /// The values that a guest hands over in one call of the host.
+    /// The values that a guest hands over in one call to the host.
     HostCall = "host_call_bytes", "bytes", HOST_CALL_BYTES = 256 * super::KIB;
     /// The call stack of a guest.
     Stack = "stack", "bytes", STACK_BYTES = 512 * super::KIB;
     /// Rounds of questions that a driver may ask in one call.
     Rounds = "rounds", "rounds of questions", ROUNDS = 3;
-    /// Secrets that a call and the tools that it calls store.
+    /// Secrets that are stored by a call and by the tools that it calls.
     SecretStores = "secret_stores", "stored secrets", SECRET_STORES = 16;
     /// The values of these secrets together; one value has at most 64 KiB.
     SecretStoreBytes = "secret_store_bytes", "bytes", SECRET_STORE_BYTES = 256 * super::KIB;

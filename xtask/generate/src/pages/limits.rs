@@ -47,7 +47,7 @@ pub(super) fn page() -> String {
         );
     }
     page.push_str(
-        "\nThe other limits have one value each, which the operator sets:\n\n| limit | value | |\n|---|---|---|\n",
+        "\nEach other limit has one value, set by the operator unless noted:\n\n| limit | value | |\n|---|---|---|\n",
     );
     for name in fixed {
         let Some(limit) = limits.get(*name) else {
