@@ -193,7 +193,7 @@ limits! {
     /// `limits.workspace_files` in DRIVER.md. Files and directories that a call may create.
     WorkspaceFiles = "workspace_files", "files and directories", Any, workspace_files: Limit<u64> =
         Limit::fixed(256).up_to(16_384), call: u64;
-    /// `limits.nested_calls` in DRIVER.md may be less. Calls of other tools in one call, at any depth.
+    /// `limits.nested_calls` in DRIVER.md may be less. Calls of other tools in a call, at any depth.
     NestedCalls = "nested_calls", "calls", Any, nested_calls: Limit<u64> = Limit::fixed(64), call: u64;
     /// How deep calls of tools by tools may nest.
     NestedDepth = "nested_depth", "levels", Any, nested_depth: u32 = 8;

@@ -107,7 +107,7 @@ const TRIMMED: &str = "White space alone means nothing to a reader.";
 const AS_TEXT: &str = "Tags are for readers, and decide nothing.";
 /// The fields of `requires` that are not in the specifications.
 const OUR_REQUIREMENTS: &[&str] = &["requires.workspace", "requires.database", "requires.user"];
-const OWN_CLASSES: &str = "They declare our own classes of capabilities.";
+const OWN_CLASSES: &str = "They declare Toolward's own classes of capabilities.";
 const UNKNOWN_CLASS: &str = "An unknown class grants nothing, and counts as a change.";
 const POLICY_NAME: &str = "Operators choose these names, and `check` does not know them.";
 const BUILD: &str = "Semantic versions may have both.";

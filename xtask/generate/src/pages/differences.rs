@@ -31,8 +31,8 @@ const SECTIONS: [(Specification, &str, &str); 4] = [
         "Drivers of kind `cli`, `mcp`, `sdk` and `builtin` may have additional fields with any names.\n\n\
          Handled differently at a call:\n\n| field | rule | why | code |\n|---|---|---|---|\n\
          | `region` | A driver of the region `global` does not serve a call that must stay in another region, unless \
-         `[resolve]` lists `global`, too. | A driver that may send data anywhere does not keep the data in one region. | \
-         `region` |\n\n",
+         [`[resolve]`](../policy-drivers.md#resolve) lists `global`, too. | A driver that may send data anywhere does \
+         not keep the data in one region. | `region` |\n\n",
     ),
     (
         Specification::Http,

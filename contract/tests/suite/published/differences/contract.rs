@@ -255,7 +255,7 @@ pub(super) const ROWS: &[Difference] = &[
             "driver_constraints.require_kind[]",
         ],
         (&["enum"], &["constraint-kind-unknown"]),
-        "Toolward's kinds, such as `component`, are kinds, too. Any other unknown word causes a warning.",
+        "Toolward's kinds, such as `component`, are accepted, too. Any other unknown word causes a warning.",
         "An unknown kind forbids nothing that could run here.",
         &[("/driver_constraints/forbid", r#"["wasm"]"#)],
     ),

@@ -84,7 +84,7 @@ pub(super) const ROWS: &[Difference] = &[
         Http,
         &["implements[].metadata.http.query_template.*"],
         &["http-query-invalid"],
-        "Names of parameters are literal, not empty and unique.",
+        "Names of parameters are literal, unique and not empty.",
         "Servers disagree about which of two values applies.",
         &[(
             "/implements/0/metadata/http",
