@@ -101,9 +101,9 @@ codes! {
     COMPONENT_STALE = "component-stale", "a component is older than its sources",
         "When `toolward build` builds a component, it keeps the digest of the sources in `.toolward-built` next to \
          `bundle.toml`. The sources have changed since, so the component would be tested and signed without the \
-         changes. Build it again. A component that another program wrote is not compared. Also not compared are \
-         documents (`*.md`), leftovers of editors, build tools and interpreters, and files that can't be read, such \
-         as symbolic links.";
+         changes. Build it again. A component that another program wrote is not compared. Documents \
+         (`*.md`), leftovers of editors, build tools and interpreters, and files that can't be read, such as symbolic \
+         links, do not count as sources.";
     COMPONENT_MISSING = "component-missing", "a driver's component is missing",
         "A DRIVER.md of kind `component` names a file in its folder. If a `[[build]]` of bundle.toml writes the \
          file, `toolward build` makes it.";
@@ -125,15 +125,15 @@ codes! {
     COMPONENT_IMPORT = "component-import", "a driver's component imports what no host provides",
         "A host provides `toolward:driver` 0.1 and the WASI 0.2 packages cli, io, clocks, random, filesystem, sockets, http and keyvalue.";
     COMPONENT_UNDECLARED = "component-undeclared", "a driver's component imports a capability that nothing declares",
-        "If a component imports `wasi:http`, its contract needs `requires.network`, `mutates: network:…` or \
-         `mutates: external:…`, and its DRIVER.md needs hosts of this declaration in `network.egress`, or `egress: \
-         []` if it reaches none. If a component imports `wasi:keyvalue`, it needs a `database` declaration. A host \
-         refuses the bundle by the same check.";
+        "If the component imports `wasi:http`, declare hosts in `requires.network` of the contract or of DRIVER.md, or \
+         `network:…` or `external:…` in `mutates` of the contract. `network.egress` of DRIVER.md names one of these \
+         hosts (with `external:…`, any host), or is `[]` if the component reaches none. If the component imports \
+         `wasi:keyvalue`, declare a `database`. A host refuses the bundle by the same check.";
     COMPONENT_STRAY = "component-stray" Warning, "a component belongs to no driver",
-        "No DRIVER.md in its folder names this file. It is packed and signed all the same.";
+        "No DRIVER.md in its folder names this file. The file is packed and signed all the same.";
     DRIVER_ENTRY_UNUSED = "driver-entry-unused" Warning, "an entry file belongs to a driver that runs no code",
-        "No host runs a `driver.ts` or `driver.js` (AIP-30) of a driver without a component. It is packed and signed \
-         all the same.";
+        "No host runs a `driver.ts` or `driver.js` (AIP-30) of a driver without a component. The file is packed and \
+         signed all the same.";
     BUILD_OUTPUT_UNUSED = "build-output-unused" Warning, "a `[[build]]` writes a component that no driver names",
         "The `output` of a build is the file that a DRIVER.md of kind `component` names.";
     SNAPSHOT_FILES = "snapshot-files", "a driver with a snapshot may be given files",
@@ -155,5 +155,5 @@ codes! {
     TOOLS_VERSION = "tools-version", "the manifest gives `tools.json` another version than it has",
         "`version` in `[artifacts.tools]` of manifest.toml must be the version of the document itself, so that a reader of only the manifest knows what the host reads.";
     VERIFICATION = "verification" Warning, "verification accepted something that an operator should know",
-        "For instance a bundle that is signed by the example key, or that has expired while the host runs in audit mode.";
+        "For instance, the example key signed the bundle, or the bundle has expired and the host runs in audit mode.";
 }

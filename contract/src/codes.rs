@@ -8,8 +8,8 @@ codes! {
 
     // Files and front matter
     FRONT_MATTER_MISSING = "front-matter-missing", "the file starts with a line of three dashes",
-        "TOOL.md, DRIVER.md, ACTION.md, prompts and sidecars are Markdown with YAML front matter. Put `---` on the \
-         first line (no blank line before it), then the fields, then `---` again.";
+        "TOOL.md, DRIVER.md, ACTION.md, prompts and sidecars of resources are Markdown with YAML front matter. Put \
+         `---` on the first line (no blank line before it), then the fields, then `---` again.";
     FRONT_MATTER_UNCLOSED = "front-matter-unclosed", "the front matter ends with a line of three dashes",
         "No second `---` line was found. Add it after the last field; the Markdown text follows it.";
     FRONT_MATTER_TOO_LARGE = "front-matter-too-large", "the front matter has at most 64 KiB",
@@ -21,10 +21,10 @@ codes! {
         "The message has the reason from the YAML reader. Common causes: a tab for indentation, a colon in unquoted \
          text, a bracket that is not closed.";
     DESCRIPTION_CUT = "description-cut", "no comment cuts a description short",
-        "In YAML, ` #` starts a comment, so the text after it is lost. Models decide by the description, and it is \
-         signed. Put the text between quotation marks, or put the comment on a separate line.";
+        "In YAML, ` #` starts a comment, so the text after it is lost. Models choose tools by their signed \
+         descriptions. Put the text between quotation marks, or put the comment on a separate line.";
     TEXT_CUT = "text-cut" Warning, "no comment cuts a text of several words short",
-        "In YAML, ` #` starts a comment. Put the text between quotation marks if what follows belongs to it.";
+        "In YAML, ` #` starts a comment. If the ` #` belongs to the text, put the text between quotation marks.";
     YAML_ALIAS = "yaml-alias", "anchors and aliases are not used",
         "`&name` and `*name` make the text mean something else than it shows, and a short text can stand for a very \
          large value. Write the value out, or use `$defs` and `$ref` inside a schema.";
@@ -78,7 +78,7 @@ codes! {
     MCP_NAME_MAPPED = "mcp-name-mapped" Warning, "`metadata.mcp.name` is letters, digits, `-` and single `_`",
         "Clients refuse other names, so the tool is shown under the name in the message. Write that name.";
     METADATA_UNKNOWN_KEY = "metadata-unknown-key" Warning, "`metadata.toolward` has only keys that the host reads",
-        "The key has no effect. Correct its name, or use another namespace.";
+        "The key has no effect. Correct its name, or put the key elsewhere below `metadata`.";
     // Capabilities
     CAPABILITY_INVALID = "capability-invalid", "a capability is `class:scope` with a scope of that class",
         "Hosts are `host`, `host:port`, `*.host` or `*`; workspace paths are absolute, without `..`; database \
@@ -102,7 +102,7 @@ codes! {
          and as `sdk`.";
     // Schemas
     SCHEMA_REFS_UNRESOLVED = "schema-refs-unresolved" Warning, "`schema_refs` of tools.json leads to schemas of the bundle",
-        "A name in `schema_refs` is for `$ref: \"schema:NAME\"` in the same entry. Its value is the id of a file `schemas/ID.json`, with or without `schema:`.";
+        "A key of `schema_refs` is the NAME in `$ref: \"schema:NAME\"` of the same entry. Its value is the id of a file `schemas/ID.json`, with or without `schema:` before it.";
     INPUTS_NOT_OBJECT = "inputs-not-object" Warning, "`inputs` describes an object",
         "Callers send named arguments; MCP needs an object. Wrap the value in a property.";
     CONTEXT_SCHEMA_CONFLICT = "context-schema-conflict", "`contextSchema` and `metadata.contextSchema` are equal if both are given",
@@ -162,7 +162,7 @@ codes! {
          `base_url`. Declare what a call needs in `requires`; the operator's policy grants it.";
     COST_UNCOUNTED = "cost-uncounted" Warning, "this host acts on the cost class",
         "`metered` is shown to clients and operators. No host counts calls against a quota yet.";
-    DRIVER_AUTH_UNSUPPORTED = "driver-auth-unsupported" Warning, "a driver leaves logging in to its secrets",
+    DRIVER_AUTH_UNSUPPORTED = "driver-auth-unsupported" Warning, "a driver has secrets instead of a login",
         "The names in `auth.state.env` are secrets that the driver needs, as in `requires.secrets`; the operator's \
          `[[secret]]` has the source and the destination of each. This host runs no login and no refresh, watches \
          for no expiry and reads no files in `auth.state.paths`.";
@@ -181,8 +181,8 @@ codes! {
     MAPPING_INVALID = "mapping-invalid", "`mapping` gives each driver field an input name, or `{from, transform}`",
         "The key is the name that the driver receives, and the value is the name in the contract. A key must not be the name of an input that the mapping does not rename: the driver would get two values under one name.";
     TRANSFORM_UNKNOWN = "transform-unknown" Warning, "`transform` names a transform that hosts know",
-        "The message lists the known transforms. AIP-30 has others in the driver's entry file, which no host runs. \
-         So a call that gives the input goes to another driver. `toolward show TOOL --drivers` names the transform.";
+        "The message lists the known transforms. AIP-30 also has transforms in a driver's entry file, but no host \
+         runs this file. So a call that gives the input goes to another driver. `toolward show TOOL --drivers` names the transform.";
     COMPONENT_CALL_INVALID = "component-call-invalid", "`metadata.component` describes how to call a component",
         "The field needs `kind: component`. `world` is toolward, wit or a world of another host. For wit, `export` \
          names a function, `arguments` is named or whole, `result` is unwrap or keep, and `bytes` is base64, utf8 or \

@@ -45,6 +45,6 @@ codes! {
          would be followed without end. A recursive reference must be below `properties`, `items` or a similar \
          keyword.";
     SCHEMA_COST = "schema-cost", "a schema can be checked in reasonable time",
-        "If references fan out again at each level, the time of a check grows exponentially. Each pattern reads the \
-         whole text. Refer to each shared schema once per place, and use fewer patterns there.";
+        "If each schema refers several times to the next one, the time of a check grows exponentially. Each pattern \
+         reads the whole text. For one part of the value, refer to a shared schema once, and use few patterns.";
 }

@@ -11,7 +11,7 @@ codes! {
         "`spec_version`, `tool_id`, `version`, `status`, `meta.name`, `meta.description`, `meta.owner`, `type`, \
          `interface.input`, `interface.output` and `use_guidance`. Null and empty text count as missing.";
     TOOL_ID_INVALID = "aml-tool-id-invalid", "`tool_id` is 3 to 64 lower-case letters, digits, `_` and `-`",
-        "Agents refer to the tool by this id. Once an agent does, the id never changes.";
+        "Agents refer to the tool by this id. Once an agent does, the id must not change.";
     VERSION_INVALID = "aml-version-invalid", "`version` is a semantic version",
         "Write three numbers in quotes, `\"1.0.0\"`.";
     TYPE_UNKNOWN = "aml-type-unknown", "`type` is the tool's kind of behaviour",
@@ -24,7 +24,7 @@ codes! {
     OUTPUT_INVALID = "aml-output-invalid", "`interface.output` is a JSON Schema",
         "The schema is an object at the top (`type: object`), without `$ref` and `$id`. Otherwise, the rules for \
          contracts of bundles apply: JSON Schema 2020-12, and patterns that need no backtracking.";
-    TRANSPORT_MISSING = "aml-transport-missing", "every tool but a function has a `transport`",
+    TRANSPORT_MISSING = "aml-transport-missing", "every tool except a function has a `transport`",
         "Write how the tool is called. If the platform computes the tool itself, its `type` is `function`.";
     CREDENTIALS_MISSING = "aml-credentials-missing", "a `transport` has `credentials`",
         "If the service needs no credentials, write the scheme `none`.";
@@ -37,7 +37,7 @@ codes! {
     // Rules that only AML's field reference has
     FIELD_TYPE = "aml-field-type", "a field has the type that AML gives it",
         "Quote text that looks like something else.";
-    VALUE_UNKNOWN = "aml-value-unknown", "a field of `transport` has one of the values that its table lists",
+    VALUE_UNKNOWN = "aml-value-unknown", "a field of `transport` has one of the values that AML lists for it",
         "For example, the `provider` of a `lambda` is `aws`, `gcp` or `azure`. The message lists the values.";
     STATUS_UNKNOWN = "aml-status-unknown", "`status` is a state of AML",
         "`draft`, `active`, `deprecated` or `disabled`.";
@@ -53,7 +53,7 @@ codes! {
     REQUEST_INCOMPLETE = "aml-request-incomplete" Warning, "a `rest-api` transport has the address of its request",
         "`transport.base_url` is `https://` and a host. `transport.endpoint` is a method in capitals, a space and a \
          path: `GET /parcels/{number}`. `import` makes no driver without these fields.";
-    TRANSPORT_INCOMPLETE = "aml-transport-incomplete" Warning, "a `transport` has the fields that its table requires",
+    TRANSPORT_INCOMPLETE = "aml-transport-incomplete" Warning, "a `transport` has the fields that AML requires for it",
         "`lambda`: `provider`, `function_id`, `invocation_type`. `mcp`: `url`, `tool_name`. `message-queue`: \
          `provider`, `queue_url`. `database`: `engine`, `query_method`. A secret has a `name` or `secret_id`. AML's \
          compiler accepts a definition without these fields, but no platform can call its tool.";

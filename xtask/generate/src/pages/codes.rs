@@ -12,7 +12,7 @@ use super::GENERATED;
 pub(super) fn diagnostics() -> String {
     let mut page = format!(
         "{GENERATED}# Diagnostics\n\n\
-         Every finding of `toolward check` has one of these codes. Codes are stable: tools may match\n\
+         Every finding of `toolward check` has one of these codes. Codes are stable: programs may match\n\
          on them. The text next to a code is the rule that was broken, or the problem that was found.\n"
     );
     let documents = "Contracts, drivers, actions and the index";
