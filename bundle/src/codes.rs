@@ -101,9 +101,9 @@ codes! {
     COMPONENT_STALE = "component-stale", "a component is older than its sources",
         "When `toolward build` builds a component, it keeps the digest of the sources in `.toolward-built` next to \
          `bundle.toml`. The sources have changed since, so the component would be tested and signed without the \
-         changes. Build it again. A component that another program wrote is not compared. Documents \
-         (`*.md`), leftovers of editors, build tools and interpreters, and files that can't be read, such as symbolic \
-         links, do not count as sources.";
+         changes. Build it again. A component that another program wrote is not compared. Documents (`*.md`), \
+         leftovers of editors, build tools and interpreters, and files that can't be read (such as symbolic links) do \
+         not count as sources.";
     COMPONENT_MISSING = "component-missing", "a driver's component is missing",
         "A DRIVER.md of kind `component` names a file in its folder. If a `[[build]]` of bundle.toml writes the \
          file, `toolward build` makes it.";
@@ -125,8 +125,8 @@ codes! {
     COMPONENT_IMPORT = "component-import", "a driver's component imports what no host provides",
         "A host provides `toolward:driver` 0.1 and the WASI 0.2 packages cli, io, clocks, random, filesystem, sockets, http and keyvalue.";
     COMPONENT_UNDECLARED = "component-undeclared", "a driver's component imports a capability that nothing declares",
-        "If the component imports `wasi:http`, declare hosts in `requires.network` of the contract or of DRIVER.md, or \
-         `network:…` or `external:…` in `mutates` of the contract. `network.egress` of DRIVER.md names one of these \
+        "If the component imports `wasi:http`, declare hosts in `requires.network` of the contract or of DRIVER.md, \
+         or `network:…` or `external:…` in `mutates` of the contract. `network.egress` of DRIVER.md names one of these \
          hosts (with `external:…`, any host), or is `[]` if the component reaches none. If the component imports \
          `wasi:keyvalue`, declare a `database`. A host refuses the bundle by the same check.";
     COMPONENT_STRAY = "component-stray" Warning, "a component belongs to no driver",

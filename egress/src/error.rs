@@ -221,7 +221,7 @@ codes! {
         TlsCertificate = "tls-certificate", "the server's certificate is not valid";
         TlsProtocol = "tls-protocol", "the TLS handshake failed";
         HttpProtocol = "http-protocol", "the server's response is not valid HTTP/1.1";
-        RequestBody = "request-body", "the request body failed";
+        RequestBody = "request-body", "the driver did not supply the whole request body";
     }
 }
 

@@ -26,7 +26,7 @@ codes! {
                 "use the version of toolward that made the file"
             };
         /// `expected` rows were signed.
-        Shorter { found: u64, expected: u64 } = "ledger-shorter", "the ledger has fewer rows than a checkpoint signed",
+        Shorter { found: u64, expected: u64 } = "ledger-shorter", "the ledger has fewer rows than a checkpoint covers",
             ("the ledger has {found} rows; its checkpoint says {expected}")
             => "rows were deleted, or an older copy was put back: keep the file as evidence, and find out who writes \
                 to the ledger's directory";
@@ -58,7 +58,7 @@ codes! {
             => "list the ledger: it shows rows and calls";
         NoCheckpoint = "ledger-no-checkpoint", "no checkpoint covers the row yet" => "make a checkpoint first";
         TooMuch = "cassette-too-much", "more calls than one cassette holds" => "name fewer rows, or one principal";
-        Persons = "cassette-principals", "the calls are several principals', and a cassette holds one's"
+        Persons = "cassette-principals", "several principals made the calls, and a cassette holds the calls of one"
             => "name one with --principal, or say --all";
         Record(inner: RecordError) = "record-invalid", "a record of a call is not valid";
         Io(error: Arc<dyn std::error::Error + Send + Sync>) = "ledger-io", "the operating system or SQLite can't read or write the ledger",

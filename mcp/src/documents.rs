@@ -405,7 +405,7 @@ codes! {
         /// `kind` is `prompt`, `resource` or `template`. The name or URI is untrusted, but
         /// printable ASCII. `first` and `second` are a file, its bundle and publisher.
         Clash { kind: &'static str, name: String, first: String, second: String } = "document-clash" ["2"],
-            "two prompts or resources would have one name or URI",
+            "two prompts or resources would have the same name or URI",
             ("the {kind} {name:?} is in {first} and in {second}")
             => "take it from the [[document]] of one of them, or serve one bundle less";
     }

@@ -301,7 +301,7 @@ codes! {
             ("the origin `{origin}` can be any page, and calls without a token are served")
             => "leave out the origin, or give tokens";
         NoHosts(address: SocketAddr) = "http-no-hosts" ["2"],
-            "clients can't name this address, and no `--allow-host` was given",
+            "the address of `serve --http` is `0.0.0.0` or `[::]`, and no `--allow-host` was given",
             ("clients can't name `{address}` as their host, and no host names are allowed")
             => "name each host by which clients reach the server: `--allow-host NAME`";
         Name { found: String, expected: &'static str } = "http-name-invalid" ["2"],

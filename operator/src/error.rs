@@ -331,13 +331,13 @@ codes! {
         DuplicateId = "duplicate-id" ["1 or 3"],
             "two bundles have the same tool or driver; the exit code is 3 if one of them was to be installed";
         DevClash = "dev-clash" ["3"],
-            "a directory under work has an id of a bundle that the same command names, or an id that only the publisher of that bundle may publish";
+            "a directory of `--dev` has an id that a bundle of the same command has, or an id under a prefix of that bundle's publisher";
         FileUnreadable = "file-unreadable" ["2 or 1"], "a file can't be read";
         WriteFailed = "write-failed", "a file can't be written";
         OutputExists = "output-exists",
             "the output exists already; an archive replaces only a bundle of its id";
         GrantRefused = "grant-refused" ["2"],
-            "`call --grant` is not `network:HOST` or `workspace:/PATH=DIRECTORY`, or has a `*` or an address";
+            "`call --grant` is neither `network:HOST` nor `workspace:/PATH=DIRECTORY`, or has a `*` or an address";
         GrantImpossible = "grant-impossible" ["4"],
             "`policy grant`: no line of a policy can let the tool run, or let it run without asking a person";
         ChoiceOpen = "choice-open" ["4"],

@@ -51,7 +51,7 @@ codes! {
         Unconfined(problem: String) = "exec-unconfined" ["4"], "this kernel can't confine a program; `doctor` has the reason",
             ("this kernel can't confine a program: {problem}")
             => "use a newer kernel";
-        LineNew = "exec-line-new" ["4"], "the policy lets this program run since after the host was started"
+        LineNew = "exec-line-new" ["4"], "the policy's `[[exec]]` for this program is newer than the host's start"
             => "start the host again";
         Unstarted(problem: String) = "exec-unstarted" ["4"], "a program could not be started",
             ("it could not be started: {problem}")

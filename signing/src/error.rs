@@ -85,7 +85,7 @@ codes! {
             "get it again from its publisher, who may have to pack and sign it again";
         /// Signatures of one document are to be added to another.
         EnvelopeMismatch = "envelope-mismatch", "the envelopes are over different documents",
-            "have everybody sign the very same file, and put the signatures together then";
+            "have all signers sign the same file, then put the signatures together";
         UnknownPublisher = "unknown-publisher", "no publisher in the trust store signed this bundle",
             "if you know this publisher, get its document or public key from the publisher itself, and give `toolward trust add FILE --prefix ID`; `--trust-key` trusts a key for one command";
         SignatureInvalid = "signature-invalid", "a signature by a trusted key does not verify",
@@ -96,7 +96,7 @@ codes! {
         WrongBundle = "wrong-bundle", "the source now has another bundle than was installed from it",
             "find out where the bundle is published now; install the other one by itself if you want it";
         ThresholdNotMet = "threshold-not-met", "too few distinct keys of the publisher signed",
-            "get it again once more of the publisher's key holders have signed it: `toolward publisher sign` adds a signature";
+            "get it again when more of the publisher's key holders have signed it: `toolward publisher sign` adds a signature";
         PrefixNotGranted = "prefix-not-granted", "the publisher may not publish this id",
             "if you agree, add a prefix of the id: `toolward trust update NAME --prefix PREFIX`, or `prefixes` of its `[[publisher]]` in toolward.toml";
 
@@ -128,7 +128,7 @@ codes! {
             "rename one of them";
         FileMissing = "file-missing", "a file that the manifest lists is missing",
             "get the bundle again from its publisher";
-        FileExtra = "file-extra", "a file is there that the manifest does not list",
+        FileExtra = "file-extra", "the manifest does not list a file of the bundle",
             "remove the file, or get the bundle again from its publisher";
         /// A file is listed twice, or comes twice in an archive.
         FileDuplicate = "file-duplicate", "a file comes twice",
@@ -161,7 +161,7 @@ codes! {
         DocumentSchema = "document-schema", "the signed document has a schema that this host does not know",
             "update toolward, or ask for a document of schema 1";
         DocumentExpired = "document-expired", "the signed document has expired",
-            "get the current one with `toolward trust update`; a source that has no newer one may be frozen";
+            "get the current one with `toolward trust update`; a source without a newer one may be holding it back";
         DocumentNotYetValid = "document-not-yet-valid", "the signed document says that it was made in the future",
             "check this machine's clock";
         /// A publisher document is more than one version ahead of the document in use.
@@ -170,13 +170,13 @@ codes! {
         Rollback = "rollback", "this is older than what was accepted before",
             "get the current release; to go back on purpose, give `--allow-rollback REASON`, which is recorded";
         Equivocation = "equivocation", "two different documents carry the same number",
-            "somebody shows different people different things: ask the publisher which one is genuine, by another way";
+            "someone shows different documents to different people: ask the publisher directly which one is genuine";
         /// A publisher document or a revocation list leaves out a revocation of its predecessor.
-        RevocationDropped = "revocation-dropped", "a revocation is missing that was there before",
+        RevocationDropped = "revocation-dropped", "a revocation of the previous document is missing",
             "what was revoked stays revoked: ask the publisher for a document that keeps all earlier revocations";
         ResetWithoutRevocation = "reset-without-revocation", "the document lowers sequences and revokes no key",
             "sequences are lowered only by the document that revokes the stolen key";
-        RevocationForeign = "revocation-foreign", "the list revokes what is not its publisher's",
+        RevocationForeign = "revocation-foreign", "the list revokes a key of another publisher",
             "a publisher revokes its own keys and bundles only: ask who made this list";
         /// Without the revoked keys, too few keys signed.
         KeyRevoked = "key-revoked", "a key that signed was revoked",

@@ -33,7 +33,7 @@ codes! {
         Deadline = "store-deadline" ["–"], "the key-value store was not done at the deadline"
             => "find out which process holds the store, or allow the call more time";
         /// The store did not answer: the operation may have been done.
-        Unknown = "store-unknown" ["–"], "it is unknown whether the key-value store did it"
+        Unknown = "store-unknown" ["–"], "it is unknown whether the key-value store made the change"
             => "look at the value before the change is made again";
         /// `limit` is a name of [`crate::Limits`].
         TooLarge { limit: &'static str, used: u64, allowed: u64 } = "too-large" ["–"],

@@ -18,7 +18,7 @@ codes! {
             ("{kind} `{name}` is in two bundles: {first} is installed, {second} brings it, too")
             => "keep one of the two bundles: remove the other first";
         SurfaceMismatch { id: String, accepted: Digest, found: Digest } = "surface-mismatch" ["3"],
-            "the held update has another surface than the one that was accepted",
+            "the held update has another [surface](store.md#the-surface) than the one that was accepted",
             ("{id}: the surface {accepted} was accepted, the update that is held has {found}")
             => "look at the difference again, and accept the digest shown with it";
         NotInstalled { id: String } = "not-installed", "no bundle of this id is installed", ("{id} is not installed")

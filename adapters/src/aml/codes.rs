@@ -53,7 +53,7 @@ codes! {
     REQUEST_INCOMPLETE = "aml-request-incomplete" Warning, "a `rest-api` transport has the address of its request",
         "`transport.base_url` is `https://` and a host. `transport.endpoint` is a method in capitals, a space and a \
          path: `GET /parcels/{number}`. `import` makes no driver without these fields.";
-    TRANSPORT_INCOMPLETE = "aml-transport-incomplete" Warning, "a `transport` has the fields that AML requires for it",
+    TRANSPORT_INCOMPLETE = "aml-transport-incomplete" Warning, "a `transport` has the fields that AML requires",
         "`lambda`: `provider`, `function_id`, `invocation_type`. `mcp`: `url`, `tool_name`. `message-queue`: \
          `provider`, `queue_url`. `database`: `engine`, `query_method`. A secret has a `name` or `secret_id`. AML's \
          compiler accepts a definition without these fields, but no platform can call its tool.";

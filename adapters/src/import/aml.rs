@@ -312,25 +312,25 @@ codes! {
     #[derive(Debug)]
     pub(super) enum Note: Error {
         Function = "aml-function-without-driver" Note,
-            "a contract only: it is computed in process, and needs a driver";
+            "no driver is made, so write one: the tool is computed in process";
         Human(problem: String) = "aml-human-without-driver" Note,
-            "a contract only: a person answers it, and can't be asked for its output as a form",
-            ("a contract only: a person answers it, and can't be asked for its output as a form: {problem}");
+            "no driver is made: a person answers, and can't be asked for the output as a form",
+            ("no driver is made: a person answers, and can't be asked for the output as a form: {problem}");
         AskedHere(transport: String) = "aml-human-asked-here" Note,
             "the person behind the caller is asked; the transport of the definition is not used",
             ("the person behind the caller is asked; its transport, {transport}, is not used");
         Lambda = "aml-lambda-unsupported" Note,
-            "a contract only: this host does not call AWS, GCP or Azure functions";
-        Mcp = "aml-mcp-unsupported" Note, "a contract only: this host does not call MCP servers";
+            "no driver is made: this host does not call AWS, GCP or Azure functions";
+        Mcp = "aml-mcp-unsupported" Note, "no driver is made: this host does not call MCP servers";
         MessageQueue = "aml-message-queue-unsupported" Note,
-            "a contract only: this host does not send to message queues";
-        Database = "aml-database-unsupported" Note, "a contract only: this host does not query databases";
-        Grpc = "aml-grpc-unsupported" Note, "a contract only: this host does not speak gRPC";
-        IamRole = "aml-iam-role-unsupported" Note, "a contract only: this host does not assume cloud roles";
-        Oauth2 = "aml-oauth2-unsupported" Note, "a contract only: this host does not fetch OAuth 2 tokens";
+            "no driver is made: this host does not send to message queues";
+        Database = "aml-database-unsupported" Note, "no driver is made: this host does not query databases";
+        Grpc = "aml-grpc-unsupported" Note, "no driver is made: this host does not speak gRPC";
+        IamRole = "aml-iam-role-unsupported" Note, "no driver is made: this host does not assume cloud roles";
+        Oauth2 = "aml-oauth2-unsupported" Note, "no driver is made: this host does not fetch OAuth 2 tokens";
         Deprecated = "aml-deprecated" Note, "deprecated, as its description says";
         ReadsByChange(method: &'static str) = "aml-reads-by-change" Note,
-            "the method of a tool that only reads counts as a change for this host: a person is asked, unless policy says otherwise",
+            "the tool only reads, but this host counts its method as a change: a person is asked, unless policy says otherwise",
             ("{method} counts as a change for this host, though the tool only reads: a person is asked, unless policy says otherwise");
         OneAttempt = "aml-one-attempt" Note, "one attempt: only `retrieval` tools are retried";
         InQuery(inputs: String, method: &'static str) = "aml-inputs-in-query" Note,
