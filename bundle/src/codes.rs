@@ -102,8 +102,8 @@ codes! {
         "When `toolward build` builds a component, it keeps the digest of the sources in `.toolward-built` next to \
          `bundle.toml`. The sources have changed since, so the component would be tested and signed without the \
          changes. Build it again. A component that another program wrote is not compared. Documents (`*.md`), \
-         leftovers of editors, build tools and interpreters, and files that can't be read (such as symbolic links) do \
-         not count as sources.";
+         leftovers of editors, build tools and interpreters, and files that can't be read (such as symbolic links) \
+         do not count as sources.";
     COMPONENT_MISSING = "component-missing", "a driver's component is missing",
         "A DRIVER.md of kind `component` names a file in its folder. If a `[[build]]` of bundle.toml writes the \
          file, `toolward build` makes it.";
