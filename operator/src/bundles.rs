@@ -325,9 +325,9 @@ impl ReservedIds {
 }
 
 fn clash(what: String) -> Error {
-    let message = format!("the directory of --dev does not go with the bundles beside it: {what}");
+    let message = format!("--dev clashes with another bundle: {what}");
     Error::new(Kind::Refused, Code::DevClash, message)
-        .hint("give what is under work an id of its own, or name it alone")
+        .hint("choose another id, or name the directory without the other bundles")
 }
 
 /// Returns the ids of a bundle and of all its parts. Ids of tools are without versions.

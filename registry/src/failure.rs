@@ -54,7 +54,7 @@ codes! {
             "write it like oci://registry.example/team/tools:1.2.3";
         ReferenceIncomplete = "reference-incomplete", "the reference names no version",
             "add a tag, such as `:1.2.3`, or a digest, `@sha256:…`";
-        DigestInvalid = "registry-digest-invalid", "this is not a digest as registries have it",
+        DigestInvalid = "registry-digest-invalid", "this is not a digest of the form `sha256:HEX`",
             "ask the publisher for the bundle's digest";
         SourceInvalid = "source-invalid", "this source is not supported",
             "give a file or directory, `https://HOST/FILE.toolbundle`, or `oci://REGISTRY/REPOSITORY:TAG`";
@@ -70,7 +70,7 @@ codes! {
         Timeout = "registry-timeout", "the registry took too long",
             "try again, or allow more time";
         /// 429, 502, 503 or 504 until no retry was left.
-        Busy = "registry-busy", "the registry has no time for this now",
+        Busy = "registry-busy", "the registry is busy",
             "try again later";
         Failed = "registry-failed", "the registry did not do what was asked",
             "look at the status; the registry's operator can tell more";
@@ -87,12 +87,12 @@ codes! {
             "a login is a name without a colon, and a password; each entry of `auths` has `auth`, or `username` and `password`";
         CredentialHelper = "registry-credential-helper", "the credential helper failed",
             "run the helper by hand to see why, or use a file with `auths`";
-        RealmRefused = "registry-realm-refused", "the registry wants credentials sent to somewhere else",
-            "if that is known to be right, write it as `realm` into a `[[registry]]` of toolward.toml, or give --allow-realm";
-        RedirectRefused = "registry-redirect-refused", "the registry redirects to somewhere else",
-            "if that is known to be right, write it to `redirects_to` of a `[[registry]]` of toolward.toml, or give --allow-redirects-to";
+        RealmRefused = "registry-realm-refused", "the registry asks to send credentials to another server",
+            "if you trust this address, write it as `realm` into a `[[registry]]` of toolward.toml, or give --allow-realm";
+        RedirectRefused = "registry-redirect-refused", "the registry redirects to another server",
+            "if you trust this address, write it to `redirects_to` of a `[[registry]]` of toolward.toml, or give --allow-redirects-to";
         /// The answer breaks the protocol.
-        ResponseInvalid = "registry-response-invalid", "the registry's answer makes no sense",
+        ResponseInvalid = "registry-response-invalid", "the registry's answer is not valid",
             "check that the address is that of a registry";
         ResponseTooLarge = "registry-response-too-large", "the answer is larger than it may be",
             "check that the address is right";
@@ -107,7 +107,7 @@ codes! {
         BlobDiffers = "blob-differs", "the registry serves another blob than the one named",
             "do not use this registry for this bundle; tell the publisher";
         BlobTruncated = "blob-truncated", "the registry serves less of the blob than the manifest states",
-            "try again; if it stays so, the registry's copy is broken";
+            "try again; if the error stays, the registry's copy is broken";
         BlobEndless = "blob-endless", "the registry serves more of the blob than the manifest states",
             "do not use this registry for this bundle; tell the publisher";
         /// The bundle or document is not signed, or has another digest than the reference.

@@ -162,7 +162,7 @@ impl AskHost for TerminalHosts {
         let text = || {
             format!(
                 "The registry {} redirects downloads of {} to\n  + {}\n\n{}No credentials go there, and what comes \
-                 is verified as ever. A yes is kept for this repository.",
+                 is verified as always. A yes is kept for this repository.",
                 shown(repository.registry()),
                 shown(repository.repository()),
                 shown(&host.origin),

@@ -12,7 +12,7 @@ codes! {
     pub enum WorldErrorCode {
         WitError = "wit:error",
             "the function of a component returned `err`; a text is the message, anything else the cause";
-        Input = "component:input", "the contract let an input through that is not a value of the parameter's type";
+        Input = "component:input", "the input matches the contract, but is not a value of the parameter's type";
         NotUtf8 = "component:not-utf8", "with `bytes: utf8`, the result has bytes that are not UTF-8";
     }
 }
