@@ -92,14 +92,20 @@ fn implements(implementation: &Implementation) -> Value {
     }
 }
 
+/// How many rows of the driver's limits a surface has as null if the driver does not set them. Rows
+/// that were added later are left out, so that a new row changes no surface.
+const NULL_LIMITS: usize = 12;
+
 /// The fields of DRIVER.md that a host uses, except the component, timeouts and retries.
 fn driver(driver: &Driver, version: Version) -> Value {
     let key = |entry: &Implements| format!("{} {}", entry.named(), entry.version_text);
     let platform = &driver.platform;
     // The timeout of a request is not part of the surface.
-    let limits = driver.limits.iter();
-    let limits = limits.filter(|(name, _)| *name != "http_timeout_ms");
-    let limits = limits.map(|(name, value)| (name.to_owned(), json!(value)));
+    let limits = driver.limits.iter().enumerate();
+    let limits = limits.filter(|(row, (name, value))| {
+        *name != "http_timeout_ms" && (*row < NULL_LIMITS || value.is_some())
+    });
+    let limits = limits.map(|(_, (name, value))| (name.to_owned(), json!(value)));
     let mut entries = Map::new();
     for (index, one) in driver.implements.iter().enumerate() {
         let key = match entries.contains_key(&key(one)) {
