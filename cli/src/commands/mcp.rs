@@ -87,13 +87,7 @@ fn token(arguments: &TokenArguments, context: &Context) -> Result {
 
 /// The flags that a client's file must not contain: each gives a writer of that file more rights
 /// than the operator's own configuration does.
-const REFUSED: [&str; 5] = [
-    "--no-confine",
-    "--trust-client",
-    "--dev",
-    "--trust-key",
-    "--grant",
-];
+const REFUSED: [&str; 4] = ["--no-confine", "--trust-client", "--dev", "--trust-key"];
 
 /// Longest name of a server that is written.
 const MAX_NAME_CHARS: usize = 64;
