@@ -151,7 +151,7 @@ codes! {
         "The field is kept for people and programs to read, and decides nothing here.";
     // Drivers
     KIND_UNKNOWN = "kind-unknown", "`kind` is a driver kind",
-        "Drivers of the kinds component, http and form run here. AIP-30 also has the kinds cli, mcp, sdk and builtin.";
+        "The message has the kinds. AIP-30 also has the kinds cli, mcp, sdk and builtin, whose drivers do not run here.";
     KIND_UNSUPPORTED = "kind-unsupported" Warning, "a driver has a kind that this host runs",
         "The driver is valid, and will be skipped when a call is routed.";
     DRIVER_FIELD_IGNORED = "driver-field-ignored" Warning, "a driver has only fields that this host uses",
