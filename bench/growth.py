@@ -6,6 +6,7 @@ What was measured goes to docs/src/growth-data.json, in place of earlier figures
 makes the page's table and curves from it, too."""
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -68,6 +69,10 @@ class Home:
 
     def run(self, *words):
         subprocess.run([self.toolward, *words], env=self.environment, check=True, stdout=subprocess.DEVNULL)
+
+    def output(self, *words):
+        ended = subprocess.run([self.toolward, *words], env=self.environment, check=True, stdout=subprocess.PIPE)
+        return ended.stdout
 
     def write(self, id, tools, wasm, sequence=1, calls=None):
         """Writes a bundle with one driver for all its tools. Two releases differ in their versions, and not in what a
@@ -185,6 +190,63 @@ def tools(rig):
             with home.serve("--defer-above", "1") as server:
                 yield "tools-search", size, 1e3 * median(101, lambda: search(server))
                 yield "tools-memory", size, server.memory()
+
+
+def bundles(rig):
+    """Many bundles installed, with one component for all: a start, and one more install."""
+    # Small: it is packed once for each bundle.
+    echo = component("tests/guests/plain/drivers/echo/driver.wasm")
+    pack = lambda home, number: home.pack(f"growth.one-{number}", [f"growth.does-{number}"], echo)
+
+    def start(home):
+        start = time.perf_counter()
+        with home.serve():
+            return time.perf_counter() - start
+
+    with Home(rig.toolward) as home:
+        installed = 0
+        for size in rig.sizes(10, 100, 1_000, 3_000, 10_000):
+            archives = [pack(home, number) for number in range(installed, size)]
+            installed = size
+            *first, last = archives
+            for archive in first:
+                home.install(archive)
+            start_of_last = time.perf_counter()
+            home.install(last)
+            yield "bundles-install", size, 1e3 * (time.perf_counter() - start_of_last)
+            yield "bundles-start", size, 1e3 * median(101, lambda: start(home))
+            with home.serve("--defer-above", "1") as server:
+                yield "bundles-memory", size, server.memory()
+
+
+def ledger(rig):
+    """Many rows in the ledger: what a start, a call and a look cost then."""
+    call = ("growth_echo", {"do": "echo"})
+
+    def timed(run):
+        start = time.perf_counter()
+        run()
+        return time.perf_counter() - start
+
+    with Home(rig.toolward, "[ledger]\nmax = 17179869184\n") as home:
+        home.install(home.pack("growth.echoes", ["growth.echo"], component(HOSTILE)))
+        rows = 0
+        for size in rig.sizes(10_000, 100_000, 1_000_000, 10_000_000):
+            with home.serve() as server:
+                # Each call has one row, since it changes nothing.
+                for _ in range(rows, size, 1_000):
+                    server.calls_at_once(*call, 1_000)
+            rows = size
+            with home.serve() as server:
+                yield "ledger-call", size, 1e3 * median(301, lambda: server.call(*call))
+            yield "ledger-start", size, 1e3 * median(101, lambda: timed(lambda: home.serve().end()))
+            yield "ledger-list", size, 1e3 * median(101, lambda: timed(lambda: home.run("ledger", "list")))
+            newest = home.output("ledger", "list", "--limit", "1", "--json", "--tool", "growth.echo")
+            invocation = json.loads(newest)["invocation"]
+            yield "ledger-show", size, 1e3 * median(101, lambda: timed(lambda: home.run("ledger", "show", invocation)))
+            yield "ledger-verify", size, 1e3 * timed(lambda: home.run("ledger", "verify"))
+            folder = home.path / ".local/share/toolward"
+            yield "ledger-size", size, sum(file.stat().st_size for file in folder.rglob("records*")) / 1e6
 
 
 def updates(rig):
@@ -325,6 +387,8 @@ PARTS = {
     "sizes": sizes,
     "at-once": at_once,
     "tools": tools,
+    "bundles": bundles,
+    "ledger": ledger,
     "updates": updates,
     "components": components,
     "nested": nested,
