@@ -15,6 +15,7 @@ use crate::bundle::MAX_BYTES;
 use crate::error::{ErrorKind, Refusal, io_failed, too_large};
 use crate::manifest::{self, ENVELOPE_FILE};
 use crate::path;
+use crate::stored::{CHUNK_BYTES, FRAME_HEADER, block_header};
 use crate::text::bytes as count_bytes;
 use crate::{envelope, provenance};
 use tar::{BLOCK, ZEROS, canonical};
@@ -87,17 +88,6 @@ pub(crate) fn check_ratio(tar: u64, archive: u64) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Converts an error of the decoder to a refusal.
-pub(crate) fn decoding(error: io::Error) -> Refusal {
-    if error.kind() == io::ErrorKind::UnexpectedEof {
-        Refusal::new(ErrorKind::ArchiveTruncated)
-    } else if error.raw_os_error().is_some() {
-        io_failed("the archive", error)
-    } else {
-        Refusal::new(ErrorKind::ArchiveFormat).found(error.to_string())
-    }
-}
-
 /// zstd's level. It is high, since small archives matter more than the publisher's seconds, and
 /// decompression is as fast as at lower levels.
 const COMPRESSION_LEVEL: i32 = 19;
@@ -168,13 +158,6 @@ fn check(contents: &Contents<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// How the frame of a stored (uncompressed) archive starts (RFC 8878, section 3.1.1): the magic
-/// number, a descriptor, and a window of 128 KiB. The descriptor announces the window and a size in
-/// 8 bytes, and no checksum, since each file has a digest.
-const FRAME_HEADER: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0b1100_0000, 7 << 3];
-/// The largest block of a frame.
-const CHUNK_BYTES: usize = 128 * 1024;
-
 /// The archive with these contents, uncompressed, for fast reading from a host's disk. The same
 /// contents give the same bytes. Whether a reader would accept the contents is not checked.
 #[must_use]
@@ -204,12 +187,10 @@ struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// Writes the collected bytes as one block. The three bytes of the block's header (RFC 8878,
-    /// section 3.1.1.2) state whether this is the last block, type 0 (raw), and the size.
+    /// Writes the collected bytes as one block.
     fn end_block(&mut self, last: bool) {
-        let size = u32::try_from(self.piece.len()).unwrap_or(0);
-        let [a, b, c, _] = (size << 3 | u32::from(last)).to_le_bytes();
-        self.out.extend_from_slice(&[a, b, c]);
+        let header = block_header(self.piece.len(), last);
+        self.out.extend_from_slice(&header);
         self.out.append(&mut self.piece);
     }
 }

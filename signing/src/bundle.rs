@@ -5,17 +5,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::digest::Digest;
-use crate::error::Refusal;
+use crate::error::{ErrorKind, Refusal};
 use crate::key::KeyId;
 use crate::manifest::{self, ENVELOPE_FILE, Manifest};
 use crate::path::BundlePath;
 use crate::provenance::{self, Provenance};
+use crate::stored::UnreadFile;
 use crate::trust::{Publisher, TrustStore};
 
 /// How large all files of a bundle together may be, in bytes: they are held in memory.
 pub const MAX_BYTES: u64 = 512 * 1024 * 1024;
 
-/// A bundle with all its bytes.
+/// A bundle with all its bytes, except the content of unread files.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Bundle {
@@ -27,8 +28,11 @@ pub struct Bundle {
     pub manifest_digest: Digest,
     /// The bytes of `manifest.dsse.json`.
     pub envelope_bytes: Arc<[u8]>,
-    /// `tools.json` and all other listed files, by path.
+    /// `tools.json` and all other listed files, by path, without the unread files.
     pub files: BTreeMap<BundlePath, Arc<[u8]>>,
+    /// The listed files whose content was not read, by path. Empty, unless the bundle was verified
+    /// by [`stored_file`](crate::verify::stored_file).
+    pub unread: BTreeMap<BundlePath, UnreadFile>,
     /// The publisher, as the trust store knows it.
     pub publisher: Arc<Publisher>,
     /// The publisher's keys that signed and are not revoked: sorted, distinct, at least as many as
@@ -71,9 +75,17 @@ impl Bundle {
     }
 
     /// The contents of the bundle's archive, to be written or unpacked.
-    #[must_use]
-    pub fn contents(&self) -> Contents<'_> {
-        Contents {
+    ///
+    /// # Errors
+    /// [`ErrorKind::FileMissing`] if the bundle has unread files.
+    pub fn contents(&self) -> Result<Contents<'_>, Refusal> {
+        if let Some(path) = self.unread.keys().next() {
+            return Err(Refusal::new(ErrorKind::FileMissing)
+                .at(path.as_str())
+                .expected("the content of all files")
+                .found("a file that was not read"));
+        }
+        Ok(Contents {
             envelope: &self.envelope_bytes,
             manifest: &self.manifest_bytes,
             provenance: self.provenance_bytes.as_deref(),
@@ -82,7 +94,7 @@ impl Bundle {
                 .iter()
                 .map(|(path, bytes)| (path.clone(), &**bytes))
                 .collect(),
-        }
+        })
     }
 }
 
@@ -126,6 +138,7 @@ impl fmt::Debug for Bundle {
             .field("publisher", &self.publisher.name())
             .field("signers", &self.signers)
             .field("files", &self.files.len())
+            .field("unread", &self.unread.len())
             .finish_non_exhaustive()
     }
 }

@@ -21,6 +21,17 @@ pub(crate) fn unplaced_io(error: std::io::Error) -> Refusal {
     Refusal::new(ErrorKind::Io).caused_by(error)
 }
 
+/// Converts an error of reading an archive to a refusal.
+pub(crate) fn decoding(error: std::io::Error) -> Refusal {
+    if error.kind() == std::io::ErrorKind::UnexpectedEof {
+        Refusal::new(ErrorKind::ArchiveTruncated)
+    } else if error.raw_os_error().is_some() {
+        io_failed("the archive", error)
+    } else {
+        Refusal::new(ErrorKind::ArchiveFormat).found(error.to_string())
+    }
+}
+
 /// The refusal of more than `most` bytes.
 pub(crate) fn too_large(most: impl Display) -> Refusal {
     Refusal::new(ErrorKind::TooLarge).expected(format!("at most {most} bytes"))

@@ -38,6 +38,7 @@ pub mod verify;
 
 mod bundle;
 mod signers;
+mod stored;
 
 pub use digest::Digest;
 pub use error::{ErrorKind, Refusal};

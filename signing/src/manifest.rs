@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use semver::Version;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -12,7 +13,7 @@ use crate::digest::Digest;
 use crate::document::{Format, name, number, optional_version, version};
 use crate::error::{ErrorKind, Refusal, impl_serde_text, refuse};
 use crate::path::{self, BundlePath};
-use crate::text::quoted;
+use crate::text::{bytes, quoted};
 use crate::timestamp::Timestamp;
 
 /// The payload type under which a manifest is signed.
@@ -164,6 +165,38 @@ pub struct FileDigest {
     pub blake3: Digest,
     /// Its size in bytes.
     pub size: u64,
+}
+
+/// How much is read at once before it is hashed: small enough to stay in the cache.
+const CHUNK_BYTES: usize = 128 * 1024;
+
+impl FileDigest {
+    /// Fills a buffer of this size piece by piece, and compares the digest.
+    pub(crate) fn read(
+        self,
+        mut fill: impl FnMut(&mut [u8]) -> Result<(), Refusal>,
+    ) -> Result<Arc<[u8]>, Refusal> {
+        let size = usize::try_from(self.size)
+            .map_err(|_| Refusal::new(ErrorKind::TooLarge).found(bytes(self.size)))?;
+        let mut content: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
+        let mut hasher = blake3::Hasher::new();
+        // The buffer is not shared yet, so `get_mut` returns it.
+        for piece in Arc::get_mut(&mut content)
+            .unwrap_or_default()
+            .chunks_mut(CHUNK_BYTES)
+        {
+            fill(piece)?;
+            hasher.update(piece);
+        }
+        let found = Digest::finish(&hasher);
+        if found == self.blake3 {
+            Ok(content)
+        } else {
+            Err(Refusal::new(ErrorKind::DigestMismatch)
+                .expected(self.blake3.to_string())
+                .found(found.to_string()))
+        }
+    }
 }
 
 impl Manifest {

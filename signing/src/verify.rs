@@ -34,7 +34,7 @@ use semver::Version;
 use crate::digest::Digest;
 use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal, io_failed, too_large};
-use crate::manifest::Manifest;
+use crate::manifest::{FileDigest, Manifest};
 use crate::revocation::Revocations;
 use crate::text;
 use crate::trust::TrustStore;
@@ -45,6 +45,7 @@ use document::{
 
 pub use crate::bundle::{Bundle, MAX_BYTES};
 pub use crate::document::Verified;
+pub use crate::stored::UnreadFile;
 pub use crate::timestamp::{CLOCK_SKEW, Mode};
 pub use document::{SignedManifest, envelope};
 
@@ -161,6 +162,33 @@ pub fn archive_file(
     head.with_files(files)
 }
 
+/// The facts about the component with this digest, if its content need not be read now. They must
+/// come from a source that can't be changed by the author of the archive.
+pub type KnownFn<'a> = dyn Fn(&FileDigest) -> Option<Arc<[u8]>> + 'a;
+
+/// Verifies an archive in an open file as [`archive_file`] does, but leaves out the content of
+/// components that are `known`: they are in [`Bundle::unread`]. The signed manifest, the exact set of
+/// names and sizes, and all other files are verified. Only an archive of
+/// [`to_stored_bytes`](crate::archive::to_stored_bytes) can be read in this way; any other file is
+/// verified whole, and so is a file that would be refused, for the reason.
+///
+/// # Errors
+/// The reason for which the bundle is refused.
+pub fn stored_file(
+    file: &mut File,
+    trust: &TrustStore,
+    options: &VerifyOptions<'_>,
+    known: &KnownFn<'_>,
+) -> Result<Verified<Bundle>, Refusal> {
+    let verified = verified(trust, options);
+    if let Ok(clone) = file.try_clone()
+        && let Some(Ok((head, files, unread))) = archive::read_stored(clone, known, verified)
+    {
+        return head.with_unread(files, unread);
+    }
+    archive_file(file, trust, options)
+}
+
 /// Verifies an archive in memory.
 ///
 /// # Errors
@@ -214,7 +242,7 @@ pub fn again(
     if let Some(provenance) = &bundle.provenance_bytes {
         head.provenance(provenance)?;
     }
-    head.with_files(bundle.files.clone())
+    head.with_unread(bundle.files.clone(), bundle.unread.clone())
 }
 
 /// Reads a directory or an archive whose envelope and manifest, if they exist, `open` accepts.

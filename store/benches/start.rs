@@ -91,7 +91,7 @@ fn bundle(
     sealed.write_directory(&signed)?;
     let trust = TrustStore::for_key(key.public());
     let bundle = verify::open(&signed, &trust, &VerifyOptions::default())?;
-    Ok(archive::to_stored_bytes(&bundle.contents()))
+    Ok(archive::to_stored_bytes(&bundle.contents()?))
 }
 
 /// Bytes that don't compress.

@@ -103,7 +103,7 @@ impl Store {
         // below decides again, since another process may have changed the state.
         self.state
             .read(|sql| decide::decide(sql, &candidate, options.accept))?;
-        let bytes = archive::to_stored_bytes(&bundle.contents());
+        let bytes = archive::to_stored_bytes(&bundle.contents()?);
         // An existing file that differs is replaced. This repairs the file, or updates its
         // signatures.
         if !self.objects.holds(&bundle.manifest_digest, &bytes)? {

@@ -116,7 +116,8 @@ impl Push {
             description: self.description.clone(),
             ..Details::default()
         };
-        let outgoing = OutgoingBundle::new(&bundle.contents(), &details)?;
+        let contents = bundle.contents().map_err(Failure::refused)?;
+        let outgoing = OutgoingBundle::new(&contents, &details)?;
         let client = client()?;
         let bar = Bar::new(format!("pushing {reference}"), context.tells());
         let pushed = run(&bar, async |track| {
@@ -156,7 +157,8 @@ impl Pull {
         let standing = self.trust.context(context)?;
         let network = self.network.clone().fetcher(&self.trust, context)?;
         let bundle = network.bundle(&source, None, &standing)?;
-        let bytes = toolward_signing::archive::to_bytes(&bundle.contents());
+        let contents = bundle.contents();
+        let bytes = contents.and_then(|contents| toolward_signing::archive::to_bytes(&contents));
         let bytes = bytes.map_err(Failure::refused)?;
         file::write_new(&self.output, &bytes)?;
         let value = json!({

@@ -8,12 +8,12 @@ use zstd::zstd_safe;
 
 use super::tar::{EntryHeader, ZEROS, fill, read_small};
 use super::{
-    COMPRESSION_LEVEL, Contents, END_BYTES, WINDOW_LOG, check_ratio, decoding, encoder, entry_size,
+    COMPRESSION_LEVEL, Contents, END_BYTES, WINDOW_LOG, check_ratio, encoder, entry_size,
     with_decoder, write_entry,
 };
 use crate::bundle::MAX_BYTES;
 use crate::envelope;
-use crate::error::{ErrorKind, Refusal, io_failed, too_large};
+use crate::error::{ErrorKind, Refusal, decoding, io_failed, too_large};
 use crate::manifest::ENVELOPE_FILE;
 use crate::text::bytes;
 

@@ -3,8 +3,7 @@
 
 use std::io::Read;
 
-use super::decoding;
-use crate::error::{ErrorKind, Refusal, too_large};
+use crate::error::{ErrorKind, Refusal, decoding, too_large};
 use crate::text::{bytes, quoted_bytes};
 
 /// The size of a tar block.

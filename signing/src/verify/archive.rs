@@ -1,17 +1,20 @@
 //! Reads an archive in one pass and checks each entry as it arrives. No library unpacks files, and
 //! every header is compared with the only valid header of its file.
 
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{self, BufRead, Read};
 
 use zstd::stream::read::Decoder;
 
-use super::directory::read_hashed;
-use super::document::{BundleHead, Files};
+use super::KnownFn;
+use super::document::{BundleHead, Files, Unread};
 use crate::archive::tar::{EntryHeader, TarBlock, ZEROS, fill, read_padding, read_small};
-use crate::archive::{check_ratio, decoding, tar_size, with_decoder};
-use crate::error::{ErrorKind, Refusal};
-use crate::manifest::{self, ENVELOPE_FILE, FileDigest, Manifest};
+use crate::archive::{check_ratio, tar_size, with_decoder};
+use crate::error::{ErrorKind, Refusal, decoding};
+use crate::manifest::{self, ENVELOPE_FILE, FileDigest, FileRole, Manifest};
 use crate::path::BundlePath;
+use crate::stored::{StoredReader, UnreadFile};
 use crate::text::{bytes, quoted_bytes};
 use crate::{envelope, provenance};
 
@@ -31,14 +34,69 @@ pub(super) fn read<H: BundleHead>(
             .found(quoted_bytes(start.get(..4).unwrap_or(start)))
             .hinted("this is not a bundle: name a bundle's directory, or its `.toolbundle` file"));
     }
-    with_decoder(archive, |mut frame| read_tar(&mut frame, size, &open)).map_err(decoding)?
+    let read = with_decoder(archive, |mut frame| read_tar(&mut frame, size, &open));
+    let (head, files, _) = read.map_err(decoding)??;
+    Ok((head, files))
+}
+
+/// Reads a stored archive whose first two entries `open` accepts, without the content of `known`
+/// components. `None` if the file is not a stored archive.
+pub(super) fn read_stored<H: BundleHead>(
+    file: File,
+    known: &KnownFn<'_>,
+    open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
+) -> Option<Result<(H, Files, Unread), Refusal>> {
+    let reader = StoredReader::open(file).ok()??;
+    let size = reader.length().ok()?;
+    let mut tar = StoredSource { reader, known };
+    Some(read_tar(&mut tar, size, open))
+}
+
+/// A tar archive that is read once, from its start.
+trait TarSource: Read {
+    /// Skips the content of a component, if it need not be read now.
+    fn skip(&mut self, _expected: FileDigest) -> Option<UnreadFile> {
+        None
+    }
+
+    /// Counts the bytes after the tar archive.
+    fn count_rest(&mut self) -> io::Result<u64>;
+}
+
+impl<R: BufRead> TarSource for Decoder<'_, R> {
+    fn count_rest(&mut self) -> io::Result<u64> {
+        io::copy(self.get_mut(), &mut io::sink())
+    }
+}
+
+struct StoredSource<'a> {
+    reader: StoredReader,
+    known: &'a KnownFn<'a>,
+}
+
+impl Read for StoredSource<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buffer)
+    }
+}
+
+impl TarSource for StoredSource<'_> {
+    fn skip(&mut self, expected: FileDigest) -> Option<UnreadFile> {
+        let facts = (self.known)(&expected)?;
+        Some(self.reader.skip(expected, facts))
+    }
+
+    fn count_rest(&mut self) -> io::Result<u64> {
+        // The length of a stored archive was compared when it was opened.
+        Ok(0)
+    }
 }
 
 fn read_tar<H: BundleHead>(
-    tar: &mut Decoder<'_, impl BufRead>,
+    tar: &mut impl TarSource,
     size: u64,
     open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
-) -> Result<(H, Files), Refusal> {
+) -> Result<(H, Files, Unread), Refusal> {
     let envelope = read_document(
         tar,
         ENVELOPE_FILE,
@@ -71,32 +129,46 @@ fn read_tar<H: BundleHead>(
         .into_iter()
         .map(|(path, expected)| (path.clone(), expected))
         .collect();
-    let mut files = Files::new();
+    let components: BTreeSet<BundlePath> = (head.manifest().artifacts.files.iter())
+        .filter(|file| file.role == FileRole::Component)
+        .map(|file| file.path.clone())
+        .collect();
+    let (mut files, mut unread) = (Files::new(), Unread::new());
     for (path, expected) in &listed {
         let Some(current) = block else {
             return Err(Refusal::new(ErrorKind::FileMissing).at(path.as_str()));
         };
         let header = EntryHeader::read(&current)?;
         if header.path != path.as_str().as_bytes() {
-            return Err(misplaced(&header, Some(path), head.manifest(), &files));
+            let seen = |name: &str| files.contains_key(name) || unread.contains_key(name);
+            return Err(misplaced(&header, Some(path), head.manifest(), seen));
         }
         header.must_be(path.as_str(), expected.size)?;
-        let content = read_hashed(*expected, |piece| {
-            fill(tar, piece)?;
-            head.progress(piece.len());
-            Ok(())
-        })
-        .map_err(|refusal| refusal.at(path.as_str()))?;
+        let skipped = match components.contains(path) {
+            true => tar.skip(*expected),
+            false => None,
+        };
+        if let Some(file) = skipped {
+            unread.insert(path.clone(), file);
+        } else {
+            let content = expected.read(|piece| {
+                fill(tar, piece)?;
+                head.progress(piece.len());
+                Ok(())
+            });
+            let content = content.map_err(|refusal| refusal.at(path.as_str()))?;
+            files.insert(path.clone(), content);
+        }
         read_padding(tar, expected.size, path.as_str())?;
-        files.insert(path.clone(), content);
         block = next_header(tar)?;
     }
     if let Some(block) = &block {
         let header = EntryHeader::read(block)?;
-        return Err(misplaced(&header, None, head.manifest(), &files));
+        let seen = |name: &str| files.contains_key(name) || unread.contains_key(name);
+        return Err(misplaced(&header, None, head.manifest(), seen));
     }
     read_end(tar)?;
-    Ok((head, files))
+    Ok((head, files, unread))
 }
 
 /// The refusal of an entry that is not the expected entry.
@@ -104,7 +176,7 @@ fn misplaced(
     header: &EntryHeader<'_>,
     wanted: Option<&BundlePath>,
     manifest: &Manifest,
-    seen: &Files,
+    seen: impl Fn(&str) -> bool,
 ) -> Refusal {
     let place = quoted_bytes(&header.path);
     let name = match std::str::from_utf8(&header.path) {
@@ -115,7 +187,7 @@ fn misplaced(
                 .expected("a name in ASCII");
         }
     };
-    if seen.contains_key(name) || name == ENVELOPE_FILE || name == manifest::FILE {
+    if seen(name) || name == ENVELOPE_FILE || name == manifest::FILE {
         return Refusal::new(ErrorKind::FileDuplicate).at(place);
     }
     if name == provenance::FILE {
@@ -171,7 +243,7 @@ fn read_document(
 
 /// Checks that after the first block of zeros come a second one, the end of the frame, and the end
 /// of the file.
-fn read_end(tar: &mut Decoder<'_, impl BufRead>) -> Result<(), Refusal> {
+fn read_end(tar: &mut impl TarSource) -> Result<(), Refusal> {
     let trailing = || Refusal::new(ErrorKind::ArchiveTrailingData);
     if next_header(tar)?.is_some() {
         return Err(trailing().found("data after a block of zeros"));
@@ -180,7 +252,7 @@ fn read_end(tar: &mut Decoder<'_, impl BufRead>) -> Result<(), Refusal> {
     if tar.read(&mut [0]).map_err(decoding)? != 0 {
         return Err(trailing().found("data after the end of the tar archive"));
     }
-    match io::copy(tar.get_mut(), &mut io::sink()).map_err(decoding)? {
+    match tar.count_rest().map_err(decoding)? {
         0 => Ok(()),
         rest => Err(trailing().found(format!("{} after the zstd frame", bytes(rest)))),
     }

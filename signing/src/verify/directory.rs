@@ -9,15 +9,11 @@ use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOpt
 use cap_std::fs::{Dir, File, OpenOptions};
 
 use super::document::{BundleHead, Files};
-use crate::digest::Digest;
 use crate::error::{ErrorKind, Refusal, io_failed, too_large, unplaced_io};
 use crate::manifest::{self, ENVELOPE_FILE, FileDigest};
 use crate::path::BundlePath;
 use crate::text::{bytes, quoted};
 use crate::{envelope, provenance};
-
-/// How much is read at once before it is hashed: small enough to stay in the cache.
-const CHUNK_BYTES: usize = 128 * 1024;
 
 /// Reads a directory whose envelope and manifest, if they exist, `open` accepts.
 pub(super) fn read<H: BundleHead>(
@@ -183,7 +179,7 @@ impl<H: BundleHead> FolderReader<'_, H> {
         if size != expected.size {
             return Err(wrong_size(size));
         }
-        let content = read_hashed(expected, |piece| {
+        let content = expected.read(|piece| {
             file.read_exact(piece).map_err(|error| match error.kind() {
                 io::ErrorKind::UnexpectedEof => wrong_size(0).found("less"),
                 _ => unplaced_io(error),
@@ -195,32 +191,5 @@ impl<H: BundleHead> FolderReader<'_, H> {
             return Err(wrong_size(0).found("more"));
         }
         Ok(content)
-    }
-}
-
-/// Fills a buffer of the expected size piece by piece, and compares the digest.
-pub(super) fn read_hashed(
-    expected: FileDigest,
-    mut fill: impl FnMut(&mut [u8]) -> Result<(), Refusal>,
-) -> Result<Arc<[u8]>, Refusal> {
-    let size = usize::try_from(expected.size)
-        .map_err(|_| Refusal::new(ErrorKind::TooLarge).found(bytes(expected.size)))?;
-    let mut content: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
-    let mut hasher = blake3::Hasher::new();
-    // The buffer is not shared yet, so `get_mut` returns it.
-    for piece in Arc::get_mut(&mut content)
-        .unwrap_or_default()
-        .chunks_mut(CHUNK_BYTES)
-    {
-        fill(piece)?;
-        hasher.update(piece);
-    }
-    let found = Digest::finish(&hasher);
-    if found == expected.blake3 {
-        Ok(content)
-    } else {
-        Err(Refusal::new(ErrorKind::DigestMismatch)
-            .expected(expected.blake3.to_string())
-            .found(found.to_string()))
     }
 }

@@ -13,10 +13,13 @@ use crate::key::KeyId;
 use crate::manifest::{ENVELOPE_FILE, FILE, MANIFEST_TYPE, Manifest};
 use crate::path::BundlePath;
 use crate::provenance::{self, Provenance};
+use crate::stored::UnreadFile;
 use crate::trust::{EXAMPLE_WARNING, Publisher, TrustStore};
 
 /// The files of a bundle, by path.
 pub(super) type Files = BTreeMap<BundlePath, Arc<[u8]>>;
+/// The files of a bundle whose content was not read, by path.
+pub(super) type Unread = BTreeMap<BundlePath, UnreadFile>;
 
 /// The accepted documents of a bundle, for the reader of its files.
 pub(super) trait BundleHead {
@@ -130,6 +133,7 @@ impl<'a> VerifiedHead<'a> {
                 manifest_bytes: envelope.payload().into(),
                 envelope_bytes: envelope_bytes.into(),
                 files: Files::new(),
+                unread: Unread::new(),
                 publisher,
                 signers,
                 provenance: None,
@@ -145,11 +149,25 @@ impl<'a> VerifiedHead<'a> {
 
     /// The bundle, with files that were all compared with the manifest.
     pub(super) fn with_files(self, files: Files) -> Result<Verified<Bundle>, Refusal> {
+        self.with_unread(files, Unread::new())
+    }
+
+    /// The bundle, with files that were all compared with the manifest, and the places of all
+    /// others.
+    pub(super) fn with_unread(
+        self,
+        files: Files,
+        unread: Unread,
+    ) -> Result<Verified<Bundle>, Refusal> {
         let bundle = self.bundle;
         if bundle.manifest.provenance && bundle.provenance.is_none() {
             return Err(provenance_missing());
         }
-        Ok(Verified::new(Bundle { files, ..bundle }))
+        Ok(Verified::new(Bundle {
+            files,
+            unread,
+            ..bundle
+        }))
     }
 }
 

@@ -46,4 +46,6 @@ mod tools;
 #[cfg(test)]
 mod trust;
 #[cfg(test)]
+mod unread;
+#[cfg(test)]
 mod unsigned;

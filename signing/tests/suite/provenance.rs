@@ -38,7 +38,7 @@ fn provenance_by_the_publisher_about_this_manifest_is_read() {
         bundle.provenance_bytes.as_deref(),
         signed.provenance.as_deref()
     );
-    let archive = toolward_signing::archive::to_bytes(&bundle.contents()).unwrap();
+    let archive = toolward_signing::archive::to_bytes(&bundle.contents().unwrap()).unwrap();
     assert_eq!(archive, signed.archive());
 }
 

@@ -165,7 +165,7 @@ fn a_file_that_is_read_as_it_is_verified_comes_to_what_its_content_comes_to_when
     let trust = acme();
     let bundle = verify::archive_bytes(&sample.sign(&[&key(1)]).archive(), &trust, &options());
     let bundle = bundle.unwrap();
-    let good = to_stored_bytes(&bundle.contents());
+    let good = to_stored_bytes(&bundle.contents().unwrap());
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("object");
     let check = |bytes: &[u8], what: &str| {

@@ -426,7 +426,7 @@ fn packing_twice_gives_the_same_bytes_in_whatever_order_files_are_given() {
     let archive = signed.archive();
     assert_eq!(signed.archive(), archive);
     let bundle = verify::archive_bytes(&archive, &acme(), &options()).unwrap();
-    let mut contents = bundle.contents();
+    let mut contents = bundle.contents().unwrap();
     contents.files.reverse();
     let again = toolward_signing::archive::to_bytes(&contents).unwrap();
     assert_eq!(again, archive);
@@ -442,7 +442,7 @@ fn contents_that_no_reader_takes_are_not_written() {
         ("MANIFEST.toml", "file-duplicate"),
         ("provenance.dsse.json", "file-duplicate"),
     ] {
-        let mut contents = bundle.contents();
+        let mut contents = bundle.contents().unwrap();
         contents.files.push((path.parse().unwrap(), b""));
         let refusal = toolward_signing::archive::to_bytes(&contents).unwrap_err();
         assert_eq!(refusal.code(), code);
