@@ -11,6 +11,7 @@ use toolward_signing::Digest;
 use toolward_support::report::codes;
 use wasmparser::{Validator, WasmFeatures};
 
+mod facts;
 mod functions;
 mod walk;
 mod world;
