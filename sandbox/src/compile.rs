@@ -176,7 +176,7 @@ fn own(
     let bytes = compiler.compile(wasm, profile)?;
     if let Some(cache) = cache {
         // This is not fatal: without the cache, only the next start is slower.
-        if let Err(error) = cache.put(claim, &bytes) {
+        if let Err(error) = cache.put(claim, &bytes, &artifact::facts(wasm)) {
             tracing::warn!(%error, "the compiled driver was not cached");
         }
     }

@@ -93,6 +93,8 @@ struct Inner {
     starting: Mutex<()>,
     settings: BrokerBuilder,
     shelf: Option<Shelf>,
+    /// The engine of the facts; `None` if it can't be created.
+    engine: OnceLock<Option<EngineHash>>,
     permits: Permits,
 }
 
@@ -164,6 +166,7 @@ impl BrokerBuilder {
                 permits: Permits::new(self.workers.get()),
                 settings: self,
                 shelf,
+                engine: OnceLock::new(),
             }),
         })
     }
@@ -220,6 +223,28 @@ impl Broker {
     /// The directory of the cache.
     pub fn directory(&self) -> Option<&Path> {
         self.inner.shelf.as_ref().map(Shelf::directory)
+    }
+
+    /// The facts about a component that were recorded when it was compiled into the cache, see
+    /// [`Surface::from_facts`](toolward_bundle::component::Surface::from_facts). Their signature is
+    /// verified; the compiled code is not read. The broker need not be started. `None` if the cache
+    /// has no facts.
+    pub fn facts(&self, component: &Digest) -> Option<Arc<[u8]>> {
+        let inner = &*self.inner;
+        let shelf = inner.shelf.as_ref()?;
+        let public = match inner.link.get() {
+            Some(link) => link.public(),
+            None => shelf.public_key(),
+        };
+        let engine = inner.engine.get_or_init(|| {
+            let engine = compiling_engine(MemoryLayout::Pooled).ok();
+            engine.as_ref().map(EngineHash::of)
+        });
+        let claim = Claim {
+            component,
+            engine: engine.as_ref()?,
+        };
+        shelf.facts(claim, &public?).map(Arc::from)
     }
 
     /// The broker's last report that drivers are not cached, for example because the disk is full.

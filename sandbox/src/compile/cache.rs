@@ -1,5 +1,6 @@
 //! Compiled drivers on disk, in a directory that only the host's user may enter. Files are named by
 //! component and engine, and end with a signature. A file is mapped only if its signature verifies.
+//! The facts about a component that a file has after its code are read without the code.
 //! The signing key is in a separate directory, so that a confined process can be kept from it.
 
 mod room;
@@ -16,7 +17,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use self::room::Room;
-use super::artifact::{Claim, SIGNATURE};
+use super::artifact::{Claim, Footer};
 use super::limits::Result;
 use super::{artifact, refused};
 use crate::error::HostError;
@@ -103,16 +104,16 @@ impl Cache {
             .is_some()
     }
 
-    /// Signs an artifact, writes it atomically in place of an earlier one, and makes room for it.
+    /// Signs an artifact and facts about its component, writes it atomically in place of an earlier one, and makes room for it.
     /// Returns false if the artifact with its signature is larger than the cache's limit and was
     /// not kept.
-    pub(super) fn put(&self, claim: Claim<'_>, bytes: &[u8]) -> io::Result<bool> {
-        if bytes.len().saturating_add(SIGNATURE) as u64 > self.limit {
+    pub(super) fn put(&self, claim: Claim<'_>, bytes: &[u8], facts: &[u8]) -> io::Result<bool> {
+        let footer = claim.footer(&blake3::hash(bytes), facts, &self.key);
+        if bytes.len().saturating_add(footer.len()) as u64 > self.limit {
             return Ok(false);
         }
-        let signature = claim.sign(&blake3::hash(bytes), &self.key);
         let (directory, artifact) = (self.shelf.folder(claim), self.shelf.path(claim));
-        let parts = [bytes, &signature];
+        let parts = [bytes, &footer];
         match write(&directory, &artifact, parts) {
             // Another process has made room, and removed the empty folder.
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -191,8 +192,21 @@ impl Shelf {
     }
 
     fn find(&self, claim: Claim<'_>, public: &PublicKey, most_bytes: u64) -> Option<File> {
+        self.genuine(claim, |path| open_genuine(path, claim, public, most_bytes))
+    }
+
+    /// The facts about a component that its artifact has. They are verified, but the code is not.
+    pub(super) fn facts(&self, claim: Claim<'_>, public: &PublicKey) -> Option<Vec<u8>> {
+        self.genuine(claim, |path| genuine_facts(path, claim, public))
+    }
+
+    fn genuine<T>(
+        &self,
+        claim: Claim<'_>,
+        read: impl FnOnce(&Path) -> Result<Option<T>, String>,
+    ) -> Option<T> {
         let path = self.path(claim);
-        open_genuine(&path, claim, public, most_bytes)
+        read(&path)
             .inspect_err(|error| {
                 let path = path.display();
                 tracing::warn!(%error, %path, "a cached driver is not genuine");
@@ -211,6 +225,32 @@ impl Shelf {
     }
 }
 
+/// Opens an artifact, and checks owner and mode. `None` if it does not exist.
+fn open(path: &Path) -> Result<Option<File>, String> {
+    match toolward_support::files::open(path, Protection::Own, Links::Refuse) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(error.problem.to_string()),
+    }
+}
+
+/// Reads the facts of an artifact and checks the signature that covers them, but not the code.
+/// `None` if the artifact does not exist or has no facts.
+fn genuine_facts(
+    path: &Path,
+    claim: Claim<'_>,
+    public: &PublicKey,
+) -> Result<Option<Vec<u8>>, String> {
+    let Some(file) = open(path)? else {
+        return Ok(None);
+    };
+    let length = file.metadata().map_err(|error| error.to_string())?.len();
+    match Footer::read(&file, length, claim, public)? {
+        Footer::Facts { facts, .. } => Ok(Some(facts)),
+        Footer::Signature(_) => Ok(None),
+    }
+}
+
 /// Opens an artifact once, and checks owner, mode and signature of the opened file itself. `None`
 /// if the artifact does not exist, or has more than `most_bytes`.
 fn open_genuine(
@@ -219,16 +259,13 @@ fn open_genuine(
     public: &PublicKey,
     most_bytes: u64,
 ) -> Result<Option<File>, String> {
-    let mut file = match toolward_support::files::open(path, Protection::Own, Links::Refuse) {
-        Ok(file) => file,
-        Err(error) if error.is_missing() => return Ok(None),
-        Err(error) => return Err(error.problem.to_string()),
+    let Some(mut file) = open(path)? else {
+        return Ok(None);
     };
     let text = |error: io::Error| error.to_string();
     let length = file.metadata().map_err(text)?.len();
-    let bytes = length
-        .checked_sub(SIGNATURE as u64)
-        .ok_or("it is too short for a signature")?;
+    let footer = Footer::read(&file, length, claim, public)?;
+    let bytes = length.saturating_sub(footer.length());
     if bytes > most_bytes {
         return Ok(None);
     }
@@ -236,9 +273,7 @@ fn open_genuine(
     hasher
         .update_reader((&mut file).take(bytes))
         .map_err(text)?;
-    let mut signature = [0; SIGNATURE];
-    file.read_exact(&mut signature).map_err(text)?;
-    match claim.holds(&hasher.finalize(), &signature, public) {
+    match footer.is_of(&hasher.finalize(), claim, public) {
         true => Ok(Some(file)),
         false => Err("its signature is wrong".to_owned()),
     }
@@ -346,9 +381,40 @@ mod tests {
             component: &Digest::of(empty),
             engine: &EngineHash::of(&engine),
         };
-        assert!(cache.put(claim, &artifact).unwrap());
-        let bytes = artifact.len() as u64;
-        assert!(cache.get(&engine, claim, bytes).is_some());
-        assert!(cache.get(&engine, claim, bytes - 1).is_none());
+        for facts in [&b""[..], b"facts"] {
+            assert!(cache.put(claim, &artifact, facts).unwrap());
+            let bytes = artifact.len() as u64;
+            assert!(cache.get(&engine, claim, bytes).unwrap().is_ok());
+            assert!(cache.get(&engine, claim, bytes - 1).is_none());
+        }
+    }
+
+    #[test]
+    fn facts_are_read_whatever_the_code_and_the_code_is_checked_when_it_is_loaded() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::open(directory.path().join("cache")).unwrap();
+        let engine = compiling_engine(MemoryLayout::Pooled).unwrap();
+        let empty = b"\0asm\x0d\0\x01\0";
+        let artifact = engine.precompile_component(empty).unwrap();
+        let claim = Claim {
+            component: &Digest::of(empty),
+            engine: &EngineHash::of(&engine),
+        };
+        let public = cache.key.public();
+        assert_eq!(cache.shelf.facts(claim, &public), None);
+        assert!(cache.put(claim, &artifact, b"").unwrap());
+        assert_eq!(cache.shelf.facts(claim, &public), None);
+        assert!(cache.put(claim, &artifact, b"facts").unwrap());
+        assert_eq!(cache.shelf.facts(claim, &public).unwrap(), b"facts");
+
+        let path = cache.shelf.path(claim);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[100] ^= 1;
+        std::fs::remove_file(&path).unwrap();
+        toolward_support::files::write_new(&path, &[bytes.as_slice()], 0o400).unwrap();
+        assert!(cache.get(&engine, claim, u64::MAX).is_none());
+        assert_eq!(cache.shelf.facts(claim, &public).unwrap(), b"facts");
+        let stranger = SigningKey::from_bytes(&[8; 32]).public();
+        assert_eq!(cache.shelf.facts(claim, &stranger), None);
     }
 }

@@ -10,6 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 use toolward_confine::compile_profiles;
 use toolward_support::helper::connection;
 
+use super::artifact;
 use crate::engine::compiling_engine;
 use crate::limiter::MemoryLayout;
 
@@ -19,8 +20,9 @@ pub(super) const INVALID: u8 = b'-';
 pub(super) const NO_MEMORY: u8 = b'm';
 pub(super) const NO_THREADS: u8 = b't';
 
-/// Bytes after an artifact: the processor time that this process took, in microseconds.
-pub(super) const TIME_BYTES: usize = 8;
+/// Bytes after an artifact and the facts about its component: the length of the facts, and the
+/// processor time that this process took, in microseconds.
+pub(super) const END_BYTES: usize = 16;
 
 /// The most open files of a worker, which needs the standard streams and a duplicate of the socket.
 const OPEN_FILES: u64 = 8;
@@ -113,6 +115,9 @@ pub fn run_worker() -> io::Result<()> {
         Ok(artifact) => {
             broker.write_all(&[COMPILED])?;
             broker.write_all(&artifact)?;
+            let facts = artifact::facts(&wasm);
+            broker.write_all(&facts)?;
+            broker.write_all(&(facts.len() as u64).to_le_bytes())?;
             let microseconds = u64::try_from(processor_time().as_micros()).unwrap_or(u64::MAX);
             broker.write_all(&microseconds.to_le_bytes())
         }

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use super::super::artifact::MAX_FACTS_BYTES;
 use super::super::limits::{CompileCost, CompileError, CompileLimits, CompileReason, Result};
-use super::super::worker::{self, Bounds, TIME_BYTES};
+use super::super::worker::{self, Bounds, END_BYTES};
 use crate::limiter::MemoryLayout;
 
 /// How often a worker is checked for cancellation and timeout.
@@ -45,8 +46,14 @@ struct Reply {
 /// status of the worker shows the reason.
 type Interrupted = Option<CompileError>;
 
-/// Compiled code, and the processor time that it took.
-type Compiled = (Vec<u8>, Duration);
+/// Compiled code.
+pub(super) struct Compiled {
+    pub(super) code: Vec<u8>,
+    /// The facts about the component.
+    pub(super) facts: Vec<u8>,
+    /// The processor time that compiling took.
+    processor: Duration,
+}
 
 impl Worker {
     /// Compiles one component in a separate process, within the limits and `budget`. The process
@@ -58,7 +65,7 @@ impl Worker {
         wasm: &[u8],
         budget: CompileCost,
         cancelled: impl Fn() -> bool,
-    ) -> (Duration, Result<Vec<u8>>) {
+    ) -> (Duration, Result<Compiled>) {
         let started = Instant::now();
         let limits = self.limits.within(budget);
         let compiled = something_is_left(&limits)
@@ -69,7 +76,7 @@ impl Worker {
             .saturating_mul(threads())
             .min(limits.most().processor);
         match compiled {
-            Ok((artifact, processor)) => (processor.min(most), Ok(artifact)),
+            Ok(compiled) => (compiled.processor.min(most), Ok(compiled)),
             Err(error) => (most, Err(error)),
         }
     }
@@ -147,7 +154,10 @@ fn verdict(
     match answer.kind.filter(|_| status.success()) {
         Some(worker::COMPILED) => {
             if let Some(compiled) = compiled(answer.body) {
-                return Ok(compiled);
+                return match compiled.code.len() as u64 > limits.artifact_bytes {
+                    true => Err(too_much_code(limits.artifact_bytes)),
+                    false => Ok(compiled),
+                };
             }
         }
         Some(worker::NO_MEMORY) => return memory(),
@@ -184,11 +194,23 @@ fn verdict(
     }
 }
 
-/// Splits the artifact from the time that follows it.
+fn too_much_code(limit: u64) -> CompileError {
+    let problem = format!("its compiled code has more than {limit} bytes");
+    CompileError::new(CompileReason::Output, problem)
+}
+
+/// Splits the artifact from the facts and the time that follow it.
 fn compiled(mut body: Vec<u8>) -> Option<Compiled> {
-    let time = body.split_off(body.len().checked_sub(TIME_BYTES)?);
-    let microseconds = u64::from_le_bytes(time.try_into().ok()?);
-    Some((body, Duration::from_micros(microseconds)))
+    let mut end = |length: usize| Some(body.split_off(body.len().checked_sub(length)?));
+    let mut number = || Some(u64::from_le_bytes(end(END_BYTES / 2)?.try_into().ok()?));
+    let processor = Duration::from_micros(number()?);
+    let length = usize::try_from(number()?).ok();
+    let facts = end(length.filter(|length| *length <= MAX_FACTS_BYTES)?)?;
+    Some(Compiled {
+        code: body,
+        facts,
+        processor,
+    })
 }
 
 /// Fails if the budget is used up, so that no worker is started.
@@ -231,7 +253,7 @@ impl Running {
         self.socket
             .set_write_timeout(Some(POLL_INTERVAL))
             .map_err(gone)?;
-        let most = limit.saturating_add(TIME_BYTES as u64);
+        let most = limit.saturating_add((MAX_FACTS_BYTES + END_BYTES) as u64);
         self.send(&bounds.to_bytes(), cancelled)?;
         self.send(wasm, cancelled)?;
         self.socket.shutdown(Shutdown::Write).map_err(gone)?;
@@ -250,8 +272,7 @@ impl Running {
                 answer.kind = read.split_off_first().copied();
             }
             if answer.body.len().saturating_add(read.len()) as u64 > most {
-                let problem = format!("its compiled code has more than {limit} bytes");
-                return Err(Some(CompileError::new(CompileReason::Output, problem)));
+                return Err(Some(too_much_code(limit)));
             }
             answer.body.extend_from_slice(read);
         }

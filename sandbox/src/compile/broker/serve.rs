@@ -21,7 +21,7 @@ use super::super::artifact::Claim;
 use super::super::cache::{self, Cache};
 use super::super::limits::{CompileCost, CompileError, Result};
 use super::frame::{Answer, Made, PROTOCOL, Request, Start};
-use super::job::Worker;
+use super::job::{Compiled, Worker};
 use crate::engine::{EngineHash, compiling_engine};
 use crate::limiter::MemoryLayout;
 
@@ -176,19 +176,19 @@ impl Serving {
             self.worker
                 .compile(task.layout, &task.wasm, task.budget, cancelled);
         spent.processor = processor;
-        let bytes = compiled?;
+        let Compiled { code, facts, .. } = compiled?;
         if let Store::Cache(cache) = &self.store {
-            match cache.put(claim, &bytes) {
+            match cache.put(claim, &code, &facts) {
                 Ok(true) => {
-                    spent.artifact_bytes = bytes.len() as u64;
+                    spent.artifact_bytes = code.len() as u64;
                     return cached;
                 }
                 Ok(false) => {}
                 Err(error) => self.answer(&Answer::NotKept(error.to_string()), &[]),
             }
         }
-        let signature = claim.sign(&blake3::hash(&bytes), self.key()).to_vec();
-        Ok((Made::Artifact { signature }, bytes))
+        let signature = claim.sign(&blake3::hash(&code), self.key()).to_vec();
+        Ok((Made::Artifact { signature }, code))
     }
 
     /// Reads requests until the host disconnects or violates the protocol.

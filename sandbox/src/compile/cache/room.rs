@@ -170,7 +170,9 @@ mod tests {
             component: &component,
             engine: &engine,
         };
-        cache.put(claim, &vec![b'x'; size - SIGNATURE]).unwrap()
+        cache
+            .put(claim, &vec![b'x'; size - SIGNATURE], &[])
+            .unwrap()
     }
 
     impl Scratch {
