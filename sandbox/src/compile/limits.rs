@@ -20,6 +20,7 @@ codes! {
         Crashed = "compile-crashed", "the compiler crashed over it";
         Cancelled = "compile-cancelled", "the calls that waited for it were cancelled";
         Unavailable = "compiler-unavailable", "the compiler could not be run, or another process killed it";
+        Changed = "component-changed", "its file was changed, or can't be read, since its bundle was verified";
     }
 }
 
@@ -27,7 +28,7 @@ impl CompileReason {
     /// Whether the reason is a verdict on the component, so that a retry is pointless. Other
     /// reasons concern this machine at this time.
     pub fn is_verdict(self) -> bool {
-        !matches!(self, Self::Cancelled | Self::Unavailable)
+        !matches!(self, Self::Cancelled | Self::Unavailable | Self::Changed)
     }
 }
 
