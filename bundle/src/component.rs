@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use toolward_signing::Digest;
+use toolward_signing::verify::UnreadFile;
+use toolward_signing::{Digest, Refusal};
 use toolward_support::report::codes;
 use wasmparser::{Validator, WasmFeatures};
 
@@ -139,6 +140,29 @@ impl From<wasmparser::BinaryReaderError> for SurfaceError {
     }
 }
 
+/// The bytes of a component, or the file in which they are.
+#[derive(Debug, Clone)]
+pub enum ComponentContent {
+    /// The verified bytes.
+    Bytes(Arc<[u8]>),
+    /// A file that is verified when it is read.
+    Unread(UnreadFile),
+}
+
+impl ComponentContent {
+    /// The verified bytes.
+    ///
+    /// # Errors
+    ///
+    /// When the file was changed after its bundle was verified, or can't be read.
+    pub fn read(&self) -> Result<Arc<[u8]>, Refusal> {
+        match self {
+            Self::Bytes(bytes) => Ok(Arc::clone(bytes)),
+            Self::Unread(file) => file.read(),
+        }
+    }
+}
+
 /// A driver's component: the bytes to compile and their outside.
 #[derive(Debug, Clone)]
 pub struct Component {
@@ -147,7 +171,7 @@ pub struct Component {
     /// The digest of the bytes.
     pub digest: Digest,
     /// The bytes of the component.
-    pub bytes: Arc<[u8]>,
+    pub content: ComponentContent,
     /// The imports and exports.
     pub surface: Surface,
     /// The functions that the host calls with their own types (the world `wit`), by name.

@@ -261,7 +261,7 @@ impl Inspection {
         let tools: Vec<&Tool> = tools.collect();
         let mut components = Vec::with_capacity(documents.drivers.len());
         for driver in &documents.drivers {
-            let component = rules::readable(driver, &files, None);
+            let component = rules::readable(driver, &files, None, None);
             let component = component.unwrap_or_else(|problem| {
                 problems.push(*problem);
                 None

@@ -42,7 +42,8 @@ pub fn read_in(files: &Files, surroundings: Surroundings<'_>) -> (Documents, Vec
 /// The findings about the drivers' components because of which a host refuses the bundle.
 pub fn components(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let drivers = documents.drivers.iter();
-    let problems = drivers.filter_map(|driver| component(driver, documents, files, None).err());
+    let problems =
+        drivers.filter_map(|driver| component(driver, documents, files, None, None).err());
     problems.map(|problem| *problem).collect()
 }
 

@@ -121,8 +121,11 @@ impl Installer<'_> {
         }
         let mut left = BUNDLE_BUDGET;
         let components = components.values();
+        let components =
+            components.filter_map(|(id, component)| Some((*id, component.content.read().ok()?)));
+        let components: Vec<_> = components.collect();
         compile_each(
-            components.map(|(id, component)| (*id, &*component.bytes)),
+            components.iter().map(|(id, wasm)| (*id, &**wasm)),
             |wasm| broker.compile_within(wasm, &mut left),
             self.report(),
         );

@@ -127,7 +127,12 @@ impl CompileBackend {
     /// Loads a component if the cache has a genuine (correctly signed) artifact of at most
     /// `most_bytes`. Returns `None` otherwise, and also if loading fails. After `None`, call
     /// [`Self::load`], which loads or compiles the component, or returns the error.
-    pub fn load_small(&self, ready: &Ready, digest: &Digest, most_bytes: u64) -> Option<Component> {
+    pub fn load_cached(
+        &self,
+        ready: &Ready,
+        digest: &Digest,
+        most_bytes: u64,
+    ) -> Option<Component> {
         let (engine, claim) = (&ready.engine, claim(ready, digest));
         let cached = match self {
             Self::Own { cache, .. } => cache.as_ref()?.get(engine, claim, most_bytes),

@@ -71,7 +71,7 @@ impl Content {
 
         let mut drivers = Vec::with_capacity(documents.drivers.len());
         for driver in &documents.drivers {
-            match rules::component(driver, &documents, &files, Some(&manifest)) {
+            match rules::component(driver, &documents, &files, Some(&manifest), signed) {
                 Ok(component) => drivers.push(DriverEntry {
                     driver: Arc::clone(&driver.value),
                     path: driver.path.clone(),

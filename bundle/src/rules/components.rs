@@ -9,13 +9,15 @@ use toolward_contract::diagnostic::{Diagnostic, Position};
 use toolward_contract::driver::{Driver, DriverKind, Implements, WitCall, World};
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
+use toolward_signing::verify::Bundle;
 use toolward_support::fields::nearest;
 use toolward_support::report::Code;
 
 use super::source;
 use crate::codes;
 use crate::component::{
-    Component, Function, Functions, HANDLER, MadeFor, Surface, Type, WithheldFunction,
+    Component, ComponentContent, Function, Functions, HANDLER, MadeFor, Surface, Type,
+    WithheldFunction,
 };
 use crate::declared::{DeclaredCapabilities, is_without_host};
 use crate::documents::{Documents, Located, beside};
@@ -30,8 +32,9 @@ pub(crate) fn component(
     documents: &Documents,
     files: &Files,
     manifest: Option<&Manifest>,
+    signed: Option<&Bundle>,
 ) -> Result<Option<Component>, Box<Diagnostic>> {
-    let mut component = readable(driver, files, manifest)?;
+    let mut component = readable(driver, files, manifest, signed)?;
     if let Some(component) = &mut component {
         component.functions = usable(component, driver, documents, files)?;
     }
@@ -39,11 +42,13 @@ pub(crate) fn component(
 }
 
 /// Reads the component of one driver, if it has one. If a `manifest` is given, the digest is taken
-/// from it, so the caller must have checked that the files match.
+/// from it, so the caller must have checked that the files match. A component that `signed` has
+/// unread is described by its facts, or is read if these are of another version.
 pub(crate) fn readable(
     driver: &Located<Driver>,
     files: &Files,
     manifest: Option<&Manifest>,
+    signed: Option<&Bundle>,
 ) -> Result<Option<Component>, Box<Diagnostic>> {
     if !matches!(driver.value.kind, DriverKind::Component) {
         return Ok(None);
@@ -52,27 +57,49 @@ pub(crate) fn readable(
     // A driver of this kind always has the field, so the default is never used.
     let name = driver.value.component.as_deref().unwrap_or("driver.wasm");
     let path = beside(&driver.path, name);
-    let Some(bytes) = files.get(&path) else {
-        return Err(report.error(
-            "component",
-            &codes::COMPONENT_MISSING,
-            format!("the component {path} is not in the bundle"),
-            Some("build it: `toolward build`"),
-        ));
+    let content = match (
+        files.get(&path),
+        signed.and_then(|bundle| bundle.unread.get(&*path)),
+    ) {
+        (Some(bytes), _) => ComponentContent::Bytes(Arc::clone(bytes)),
+        (None, Some(file)) => ComponentContent::Unread(file.clone()),
+        (None, None) => {
+            return Err(report.error(
+                "component",
+                &codes::COMPONENT_MISSING,
+                format!("the component {path} is not in the bundle"),
+                Some("build it: `toolward build`"),
+            ));
+        }
     };
-    let surface = Surface::read(bytes).map_err(|error| {
-        report.error(
-            "component",
-            &codes::COMPONENT_INVALID,
-            format!("{path}: {error}"),
-            error.hint().as_deref(),
-        )
-    })?;
+    let known = match &content {
+        ComponentContent::Unread(file) => Surface::from_facts(file.facts()),
+        ComponentContent::Bytes(_) => None,
+    };
+    let (content, surface) = match known {
+        Some(surface) => (content, surface),
+        None => {
+            let bytes = report.bytes(&path, &content)?;
+            let surface = Surface::read(&bytes).map_err(|error| {
+                report.error(
+                    "component",
+                    &codes::COMPONENT_INVALID,
+                    format!("{path}: {error}"),
+                    error.hint().as_deref(),
+                )
+            })?;
+            (ComponentContent::Bytes(bytes), surface)
+        }
+    };
     let listed = manifest.and_then(|manifest| manifest.entry(&path));
     Ok(Some(Component {
-        digest: listed.map_or_else(|| Digest::of(bytes), |listed| listed.blake3),
+        digest: match (listed, &content) {
+            (Some(listed), _) => listed.blake3,
+            (None, ComponentContent::Bytes(bytes)) => Digest::of(bytes),
+            (None, ComponentContent::Unread(file)) => file.expected().blake3,
+        },
         path,
-        bytes: Arc::clone(bytes),
+        content,
         surface,
         functions: BTreeMap::new(),
     }))
@@ -125,6 +152,13 @@ impl DriverReport<'_> {
         let found = Diagnostic::new(code, &self.driver.path, at, message);
         let hint = hint.map(str::to_owned);
         Box::new(Diagnostic { hint, ..found })
+    }
+
+    fn bytes(&self, path: &str, content: &ComponentContent) -> Result<Arc<[u8]>, Box<Diagnostic>> {
+        content.read().map_err(|refusal| {
+            let message = format!("{path}: {refusal}");
+            self.error("component", &codes::COMPONENT_INVALID, message, None)
+        })
     }
 
     fn world(&self, path: &str, surface: &Surface) -> Box<Diagnostic> {
@@ -226,7 +260,8 @@ fn called_functions(
     if entries.iter().all(|entry| entry.world == World::Toolward) {
         return Ok(called);
     }
-    let functions = Functions::read(&component.bytes, &component.surface.exports)
+    let bytes = report.bytes(path, &component.content)?;
+    let functions = Functions::read(&bytes, &component.surface.exports)
         .map_err(|error| report.entry_error(0, &codes::COMPONENT_INVALID, error.to_string()))?;
     for (index, entry) in entries.iter().enumerate() {
         match &entry.world {

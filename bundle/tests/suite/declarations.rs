@@ -1,11 +1,12 @@
 //! The imports that declarations allow a component, and the findings about other imports.
 
 use serde_json::{Value, json};
+use toolward_bundle::component::{Component, ComponentContent, Surface};
 use toolward_bundle::inspect::Inspection;
 use toolward_bundle::{Content, ContentError};
 
 use crate::demo::{DRIVER, Demo, TOOL, component};
-use crate::support::read_signed;
+use crate::support::{read_signed, read_stored};
 
 const HANDLER: &str = "toolward:driver/handler@0.1.0";
 const HTTP: &str = "wasi:http/outgoing-handler@0.2.3";
@@ -102,6 +103,47 @@ fn what_comes_in_with_a_toolchain_needs_no_declaration() {
         "toolward:driver/tools@0.1.0",
     ];
     assert_eq!(code("", "", &imports), None);
+}
+
+#[test]
+fn an_unread_component_is_checked_against_the_declarations_of_each_bundle() {
+    let wide = bundle(
+        "requires: { network: [api.example.com] }\n",
+        EGRESS,
+        &[HTTP],
+    );
+    let packed = wide.pack();
+    let content = read_stored(&packed, Surface::facts).unwrap();
+    let found = content.drivers[0].component.as_ref().unwrap();
+    assert!(matches!(found.content, ComponentContent::Unread(_)));
+    let whole = read_signed(&packed).unwrap();
+    let expected = whole.drivers[0].component.as_ref().unwrap();
+    assert_eq!(
+        (found.digest, &found.surface),
+        (expected.digest, &expected.surface)
+    );
+    let read = |one: &Component| one.content.read().unwrap();
+    assert_eq!(read(found), read(expected));
+
+    // The same component in a bundle that declares less.
+    let wasm = component(HANDLER, &[HTTP]);
+    let narrow = crate::support::forged(
+        &bundle("", "", &[]).pack(),
+        &[("drivers/demo-greet/driver.wasm", &wasm)],
+    );
+    let refused = read_stored(&narrow, Surface::facts).unwrap_err();
+    let ContentError::Invalid(found) = &refused else {
+        panic!("{refused}");
+    };
+    assert_eq!(found[0].code, "component-undeclared");
+}
+
+#[test]
+fn a_component_whose_facts_are_of_another_version_is_read() {
+    let packed = bundle("", "", &[]).pack();
+    let content = read_stored(&packed, |_| Some(b"other".to_vec())).unwrap();
+    let found = content.drivers[0].component.as_ref().unwrap();
+    assert!(matches!(found.content, ComponentContent::Bytes(_)));
 }
 
 /// The shown difference, in JSON. Also checks that an unverified inspection shows the same.

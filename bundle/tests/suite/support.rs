@@ -1,11 +1,16 @@
 //! Packed bundles, signed by their publisher or forged, and reading them.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::Arc;
 
 use toolward_author::Sealed;
 use toolward_bundle::dev::PackedBundle;
 use toolward_bundle::{Content, ContentError};
+use toolward_signing::archive::to_stored_bytes;
+use toolward_signing::digest::Digest;
 use toolward_signing::key::SigningKey;
+use toolward_signing::manifest::FileDigest;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
 
@@ -28,10 +33,31 @@ pub(crate) fn read_trusting(
     Content::from_verified(bundle)
 }
 
+/// Signs, stores, verifies and reads a packed bundle whose components are known by these facts.
+pub(crate) fn read_stored(
+    packed: &PackedBundle,
+    facts: impl Fn(&[u8]) -> Option<Vec<u8>>,
+) -> Result<Content, ContentError> {
+    let (key, options) = (SigningKey::generate().unwrap(), VerifyOptions::default());
+    let mut sealed = Sealed::new(packed);
+    sealed.sign(&key).unwrap();
+    let archive = sealed.to_archive().unwrap();
+    let trust = TrustStore::for_key(key.public());
+    let bundle = verify::archive_bytes(&archive, &trust, &options).unwrap();
+    let mut file = tempfile::tempfile().unwrap();
+    let stored = to_stored_bytes(&bundle.contents().unwrap());
+    file.write_all(&stored).unwrap();
+    let known = |found: &FileDigest| {
+        let mut files = bundle.files.values();
+        let bytes = files.find(|bytes| Digest::of(bytes) == found.blake3)?;
+        facts(bytes).map(Arc::from)
+    };
+    Content::from_verified(verify::stored_file(&mut file, &trust, &options, &known).unwrap())
+}
+
 /// A packed bundle with files that `pack` would refuse and a matching manifest, as a hostile
 /// publisher could sign it.
 pub(crate) fn forged(packed: &PackedBundle, changes: &[(&str, &[u8])]) -> PackedBundle {
-    use toolward_signing::digest::Digest;
     let mut forged = packed.clone();
     for (name, bytes) in changes {
         forged.files.insert((*name).to_owned(), (*bytes).into());

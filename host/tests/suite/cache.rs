@@ -7,9 +7,17 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use toolward_bundle::component::ComponentContent;
 use toolward_host::{Cache, CompileError, CompileReason, Compiler, EngineProfile, Host, InProcess};
+use toolward_signing::archive::{Contents, to_stored_bytes};
+use toolward_signing::envelope::Envelope;
+use toolward_signing::key::SigningKey;
+use toolward_signing::manifest::FileDigest;
+use toolward_signing::trust::TrustStore;
+use toolward_signing::verify::{self, UnreadFile, VerifyOptions};
+use toolward_signing::{Digest, MANIFEST_TYPE};
 
-use crate::fixture::{Extra, Fixture, still_serves};
+use crate::fixture::{Extra, Fixture, hostile_wasm, still_serves};
 
 /// The time limit of each step, longer than any step takes.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -91,6 +99,76 @@ async fn a_genuine_artifact_is_used_and_anything_else_compiled_again() {
         overwrite(artifact, bytes);
         assert_eq!(compiled(&fixture, &cache).await, 1);
     }
+}
+
+/// A component that was left unread when a bundle in the file `object` was verified.
+fn unread(object: &Path, wasm: &[u8]) -> UnreadFile {
+    let (key, path, tools) = (SigningKey::from_bytes(&[7; 32]), "driver.wasm", b"{}");
+    let manifest = format!(
+        "id = \"hostile.bundle\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"hostile\"\n\
+         created = \"2026-01-01T00:00:00Z\"\n[artifacts.tools]\npath = \"tools.json\"\n\
+         blake3 = \"{}\"\nsize = 2\nversion = 1\n[[artifacts.files]]\npath = \"{path}\"\n\
+         blake3 = \"{}\"\nsize = {}\nrole = \"component\"\n",
+        Digest::of(tools),
+        Digest::of(wasm),
+        wasm.len()
+    );
+    let mut envelope = Envelope::new(MANIFEST_TYPE, manifest.clone().into_bytes());
+    envelope.sign(&key);
+    let stored = to_stored_bytes(&Contents {
+        envelope: &envelope.to_bytes().unwrap(),
+        manifest: manifest.as_bytes(),
+        provenance: None,
+        files: vec![
+            ("tools.json".parse().unwrap(), tools),
+            (path.parse().unwrap(), wasm),
+        ],
+    });
+    std::fs::write(object, stored).unwrap();
+    let options = VerifyOptions {
+        now: None,
+        ..VerifyOptions::default()
+    };
+    let known = |_: &FileDigest| Some(Arc::from(*b"facts"));
+    let trust = TrustStore::for_key(key.public());
+    let mut file = std::fs::File::open(object).unwrap();
+    let bundle = verify::stored_file(&mut file, &trust, &options, &known).unwrap();
+    bundle.unread[path].clone()
+}
+
+#[tokio::test]
+async fn an_unread_component_is_refused_if_it_was_changed_and_not_read_if_its_code_is_cached() {
+    let fixture = Fixture::new(Extra::default());
+    let directory = tempfile::tempdir().unwrap();
+    let [cache, object] = ["cache", "object"].map(|name| directory.path().join(name));
+    let file = unread(&object, &std::fs::read(hostile_wasm()).unwrap());
+    let host = || {
+        let mut content = fixture.content();
+        let component = content.drivers[0].component.as_mut().unwrap();
+        component.content = ComponentContent::Unread(file.clone());
+        let cache = Cache::open(&cache).unwrap();
+        Host::builder()
+            .bundle(content)
+            .cache(cache)
+            .build()
+            .unwrap()
+    };
+    let good = std::fs::read(&object).unwrap();
+    let mut changed = good.clone();
+    changed[good.len() / 2] ^= 1;
+
+    let first = host();
+    std::fs::write(&object, &changed).unwrap();
+    let error = crate::fixture::error(&first, serde_json::json!({"do": "echo"})).await;
+    assert_eq!(error.code.as_str(), "upstream_error");
+    assert_eq!(error.cause.unwrap()["code"], "component-changed");
+    assert_eq!(artifacts(&cache), Vec::<PathBuf>::new());
+    // This is not a verdict on the component.
+    std::fs::write(&object, &good).unwrap();
+    still_serves(&first).await;
+
+    std::fs::write(&object, &changed).unwrap();
+    still_serves(&host()).await;
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolward_bundle::component::Component as Source;
+use toolward_bundle::component::{Component as Source, ComponentContent};
 use toolward_contract::driver::Driver;
 use toolward_sandbox::compile::{
     Callers, CompileBackend, CompileError, CompileReason, Component, Stage,
@@ -33,7 +33,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// thread for half a millisecond; waking another thread would take 0.1 ms.
 const SMALL_ARTIFACT_BYTES: u64 = 2 << 20;
 
-/// The component of a driver: its bytes until they are compiled, and the result.
+/// The component of a driver: its content until it is compiled, and the result.
 pub(crate) struct LoadedComponent {
     driver: Arc<Driver>,
     /// The verified component, until it is compiled.
@@ -187,14 +187,14 @@ impl Preparer {
         let job = Job::on(self, self.engine.made.get()?);
         let source = driver.source()?;
         // A component that is too large is refused when it is compiled.
-        if source.bytes.len() > self.component_bytes {
+        if job.check_size(&source).is_err() {
             return None;
         }
         // If this panics or loads nothing, another thread tries, and its result counts.
         std::panic::catch_unwind(AssertUnwindSafe(|| {
             let component =
                 job.backend
-                    .load_small(&job.ready, &source.digest, SMALL_ARTIFACT_BYTES)?;
+                    .load_cached(&job.ready, &source.digest, SMALL_ARTIFACT_BYTES)?;
             Some(job.link(driver, &source, &component))
         }))
         .unwrap_or_default()
@@ -249,8 +249,39 @@ impl Job {
                 "it has no component",
             ));
         };
-        let component = self.load(driver, &source.digest, &source.bytes)?;
+        self.check_size(&source)?;
+        let component = match self.cached(&source) {
+            Some(component) => component,
+            None => {
+                let wasm = source.content.read().map_err(|refusal| {
+                    CompileError::new(CompileReason::Changed, refusal.to_string())
+                })?;
+                self.load(driver, &source.digest, &wasm)?
+            }
+        };
         self.link(driver, &source, &component)
+    }
+
+    fn check_size(&self, source: &Source) -> Result<(), CompileError> {
+        let (allowed, size) = (self.component_bytes, source.surface.size);
+        match size > allowed as u64 {
+            true => Err(CompileError::new(
+                CompileReason::TooLarge,
+                format!("its component has {size} bytes; the limit `component_bytes` is {allowed}"),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Loads an unread component from the cache, so that it need not be read.
+    fn cached(&self, source: &Source) -> Option<Component> {
+        match source.content {
+            ComponentContent::Unread(_) => {
+                self.backend
+                    .load_cached(&self.ready, &source.digest, u64::MAX)
+            }
+            ComponentContent::Bytes(_) => None,
+        }
     }
 
     /// Links a loaded component, and finds its exports.
@@ -280,16 +311,6 @@ impl Job {
         digest: &Digest,
         wasm: &[u8],
     ) -> Result<Component, CompileError> {
-        let allowed = self.component_bytes;
-        if wasm.len() > allowed {
-            return Err(CompileError::new(
-                CompileReason::TooLarge,
-                format!(
-                    "its component has {} bytes; the limit `component_bytes` is {allowed}",
-                    wasm.len()
-                ),
-            ));
-        }
         let mut watch = |stage| {
             *lock(&driver.preparation.stage) = Some(stage);
             match self.host.strong_count() {
@@ -318,6 +339,9 @@ pub(super) fn refused(driver: &LoadedComponent, error: &CompileError) -> CallErr
     match reason {
         CompileReason::Invalid | CompileReason::Crashed => {
             call.with_hint("report this to the driver's publisher")
+        }
+        CompileReason::Changed => {
+            call.with_hint("install the bundle again: `toolward install SOURCE`")
         }
         reason if reason.is_verdict() => call.with_hint(
             "report this to the driver's publisher, or raise the host's limit on compiling",
