@@ -10,6 +10,7 @@ use toolward_bundle::libraries::{Reading, Shelf};
 use toolward_bundle::text::visible_line;
 use toolward_contract::capability::CapabilitySet;
 use toolward_contract::tool::Tool;
+use toolward_host::Broker;
 use toolward_signing::id::Prefix;
 use toolward_signing::manifest;
 use toolward_signing::trust::Publisher;
@@ -82,7 +83,7 @@ impl BundleSource {
             SourceKind::Dev(directory) => Ok(vec![self.dev(directory, environment)?]),
             SourceKind::Installed => {
                 let store = self.store.existing(environment)?;
-                let (loaded, _) = self.installed(store.as_ref(), environment)?;
+                let (loaded, _) = self.installed(store.as_ref(), environment, None)?;
                 Ok(loaded.contents)
             }
             SourceKind::Named | SourceKind::Beside(_) => Ok(self.named(environment)?.1),
@@ -107,11 +108,12 @@ impl BundleSource {
     }
 
     /// Loads the bundles installed in this store. Also returns the trust context in which they were
-    /// verified.
+    /// verified. Components in the cache of `known` are left unread until they are compiled.
     pub fn installed(
         &self,
         store: Option<&Store>,
         environment: &Environment,
+        known: Option<&Broker>,
     ) -> Result<(LoadedBundles, TrustContext)> {
         let store = match store {
             Some(store) if !store.list()?.is_empty() => store,
@@ -123,7 +125,7 @@ impl BundleSource {
             }
         };
         let context = self.trust.context(environment)?;
-        let loaded = installed::loaded(store, &context)?;
+        let loaded = installed::loaded(store, &context, known)?;
         Ok((loaded, context))
     }
 

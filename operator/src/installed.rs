@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use toolward_bundle::content::Content;
 use toolward_bundle::libraries::Reading;
 use toolward_contract::tool::ToolId;
-use toolward_host::HostBuilder;
+use toolward_host::{Broker, HostBuilder};
 use toolward_signing::id;
 use toolward_store::{InstalledBundle, InstalledTool, Store};
 
@@ -238,10 +238,18 @@ pub fn bundle_of(store: &Store, name: &str) -> Result<Option<String>> {
 
 /// Returns the installed bundles that verify now. A refused bundle, for example after a revocation,
 /// is left out with a warning.
-pub fn loaded(store: &Store, context: &TrustContext) -> Result<LoadedBundles> {
-    let (report, verify) = (&context.environment.report, |file: &mut File| {
-        context.archive_file(file)
-    });
+///
+/// Components in the cache of `known` are left unread until they are compiled.
+pub fn loaded(
+    store: &Store,
+    context: &TrustContext,
+    known: Option<&Broker>,
+) -> Result<LoadedBundles> {
+    let report = &context.environment.report;
+    let verify = |file: &mut File| match known {
+        Some(broker) => context.stored_file(file, broker),
+        None => context.archive_file(file),
+    };
     let (mut contents, mut refused) = (Vec::new(), Vec::new());
     let loaded = store.load_all_as(&verify, &Reading::new, context.now)?;
     for (installed, content) in read_all(loaded, context) {

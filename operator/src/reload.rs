@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use toolward_host::confine::Confinement;
-use toolward_host::{Host, SharedState};
+use toolward_host::{Broker, Host, SharedState};
 
 use crate::bundles::SourceKind;
 use crate::granted::Granted;
@@ -57,6 +57,19 @@ impl BundleWatch {
     /// # Errors
     /// If either can't be read.
     pub fn load(operator: Arc<Operator>) -> Result<Self> {
+        Self::load_with(operator, None)
+    }
+
+    /// Reads the grants and bundles as [`Self::load`] does, but of installed bundles leaves the
+    /// components unread that are in this broker's cache. They are verified when they are read.
+    ///
+    /// # Errors
+    /// The errors of [`Self::load`].
+    pub fn load_known(operator: Arc<Operator>, broker: &Broker) -> Result<Self> {
+        Self::load_with(operator, Some(broker))
+    }
+
+    fn load_with(operator: Arc<Operator>, known: Option<&Broker>) -> Result<Self> {
         let (verified, since) = (Instant::now(), SystemTime::now());
         let granted = Arc::new(operator.granted()?);
         // Scans before reading, so that the next scan notices later changes.
@@ -70,7 +83,7 @@ impl BundleWatch {
             }
             SourceKind::Installed => {
                 let store = scanner.store();
-                let (loaded, context) = source.installed(store, environment)?;
+                let (loaded, context) = source.installed(store, environment, known)?;
                 (Vec::new(), loaded, Some(context))
             }
             SourceKind::Dev(directory) => {

@@ -34,6 +34,8 @@ pub struct LoadedBundle<T = Verified<Bundle>> {
     pub installed: InstalledBundle,
     /// The verified bundle or the value made from it, or the error.
     pub bundle: Result<T, Error>,
+    /// Whether components of the bundle were left unread: only its documents were verified.
+    pub is_partly_read: bool,
 }
 
 /// The result for one bundle of [`Store::verify_all`].
@@ -116,10 +118,18 @@ impl Store {
     ) -> Result<Vec<LoadedBundle<T>>, Error> {
         let _lock = self.share_objects()?;
         let installed = self.state.read(InstalledBundle::all)?;
-        let load = |one: &InstalledBundle| self.open_object(one, verify).map(make);
+        let load = |one: &InstalledBundle| {
+            let bundle = self.open_object(one, verify);
+            let is_partly_read = bundle.as_ref().is_ok_and(|one| !one.unread.is_empty());
+            (bundle.map(make), is_partly_read)
+        };
         let bundles = parallel::each(&installed, load);
-        let loaded = (installed.into_iter().zip(bundles))
-            .map(|(installed, bundle)| LoadedBundle { installed, bundle });
+        let loaded = installed.into_iter().zip(bundles);
+        let loaded = loaded.map(|(installed, (bundle, is_partly_read))| LoadedBundle {
+            installed,
+            bundle,
+            is_partly_read,
+        });
         Ok(loaded.collect())
     }
 
@@ -277,7 +287,11 @@ impl Store {
         let mut decisions = Vec::new();
         let accepted = loaded.iter().filter(|one| one.bundle.is_ok()).count();
         if accepted > 0 {
-            let reason = format!("{accepted} of {} installed bundles verified", loaded.len());
+            let partly = loaded.iter().filter(|one| one.is_partly_read).count();
+            let mut reason = format!("{accepted} of {} installed bundles verified", loaded.len());
+            if partly > 0 {
+                reason.push_str(&format!(", {partly} of them: documents verified"));
+            }
             let verdict = TrustVerdict::Accepted;
             decisions.push(NewDecision::new("load", "all", verdict, reason));
         }

@@ -138,7 +138,8 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
     };
     let setup = operator.configured();
     let started = helper::start_recorder(setup, context, log)?;
-    let watch = BundleWatch::load(Arc::clone(&operator))?;
+    let broker = operator.broker(&helper::compiler()?)?;
+    let watch = BundleWatch::load_known(Arc::clone(&operator), &broker)?;
     let confinement = arguments.confine.recorded(trust, context)?;
     let begin = |started: StartedRecorder| {
         started.begin(&watch.loaded().contents, Some(watch.granted()), confinement)
@@ -160,7 +161,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
     };
     let denials = denials.filter(|_| not_kept.is_none());
     let builder = FeaturesBuilder {
-        broker: operator.broker(&helper::compiler()?)?,
+        broker,
         programs: match &replaying {
             None => Programs::start(watch.granted(), context)?,
             Some(_) => Programs::default(),

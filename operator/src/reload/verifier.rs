@@ -97,7 +97,7 @@ impl BundleVerifier {
             }
             (SourceKind::Installed, Some(store)) => {
                 let context = self.context(environment)?;
-                (installed::loaded(store, &context)?, context)
+                (installed::loaded(store, &context, None)?, context)
             }
             (SourceKind::Installed, None) => return Ok(VerifiedBundles::default()),
         };

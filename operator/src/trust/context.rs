@@ -10,9 +10,11 @@ use toolward_bundle::content::{Content, ContentOrigin};
 use toolward_bundle::libraries::Reading;
 use toolward_bundle::parallel;
 use toolward_bundle::text::visible_line;
+use toolward_host::Broker;
 use toolward_signing::Refusal;
 use toolward_signing::channel::Channel;
 use toolward_signing::freshness;
+use toolward_signing::manifest::FileDigest;
 use toolward_signing::publisher::Terms;
 use toolward_signing::revocation::Revocations;
 use toolward_signing::timestamp::Timestamp;
@@ -124,6 +126,17 @@ impl TrustContext {
     /// Verifies an archive in a file.
     pub fn archive_file(&self, file: &mut File) -> Result<Verified<Bundle>, Refusal> {
         verify::archive_file(file, &self.store, &self.options(None))
+    }
+
+    /// Verifies a stored archive in a file, without the components for which the broker's cache has
+    /// facts, see [`stored_file`](verify::stored_file).
+    pub(crate) fn stored_file(
+        &self,
+        file: &mut File,
+        broker: &Broker,
+    ) -> Result<Verified<Bundle>, Refusal> {
+        let known = |component: &FileDigest| broker.facts(&component.blake3);
+        verify::stored_file(file, &self.store, &self.options(None), &known)
     }
 
     /// Verifies an archive in memory.
