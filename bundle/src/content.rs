@@ -148,7 +148,7 @@ pub struct Content {
     pub resources: Vec<ResourceEntry>,
     /// `tools.json`, which agrees with the contracts and drivers.
     pub index: Index,
-    /// Every file of the manifest, by name.
+    /// Every file of the manifest, by name, except unread components.
     pub files: BTreeMap<String, Arc<[u8]>>,
     /// How the components were built, if the bundle has verified provenance.
     pub provenance: Option<Provenance>,

@@ -73,7 +73,10 @@ pub(crate) fn readable(
         }
     };
     let known = match &content {
-        ComponentContent::Unread(file) => Surface::from_facts(file.facts()),
+        // A manifest with another size can't be true, and the component is refused when it is read.
+        ComponentContent::Unread(file) => {
+            Surface::from_facts(file.facts()).filter(|surface| surface.size == file.expected().size)
+        }
         ComponentContent::Bytes(_) => None,
     };
     let (content, surface) = match known {

@@ -139,11 +139,16 @@ fn an_unread_component_is_checked_against_the_declarations_of_each_bundle() {
 }
 
 #[test]
-fn a_component_whose_facts_are_of_another_version_is_read() {
+fn a_component_whose_facts_are_of_another_version_or_size_is_read() {
     let packed = bundle("", "", &[]).pack();
-    let content = read_stored(&packed, |_| Some(b"other".to_vec())).unwrap();
-    let found = content.drivers[0].component.as_ref().unwrap();
-    assert!(matches!(found.content, ComponentContent::Bytes(_)));
+    let other = |_: &[u8]| Some(b"other".to_vec());
+    let larger = |wasm: &[u8]| Surface::facts(&[wasm, &[0, 6, 4], b"more", &[1]].concat());
+    let facts: [&dyn Fn(&[u8]) -> Option<Vec<u8>>; 2] = [&other, &larger];
+    for facts in facts {
+        let content = read_stored(&packed, facts).unwrap();
+        let found = content.drivers[0].component.as_ref().unwrap();
+        assert!(matches!(found.content, ComponentContent::Bytes(_)));
+    }
 }
 
 /// The shown difference, in JSON. Also checks that an unverified inspection shows the same.
