@@ -105,7 +105,7 @@ async fn a_genuine_artifact_is_used_and_anything_else_compiled_again() {
 fn unread(object: &Path, wasm: &[u8]) -> UnreadFile {
     let (key, path, tools) = (SigningKey::from_bytes(&[7; 32]), "driver.wasm", b"{}");
     let manifest = format!(
-        "id = \"hostile.bundle\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"hostile\"\n\
+        "schema = 1\nid = \"hostile.bundle\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"hostile\"\n\
          created = \"2026-01-01T00:00:00Z\"\n[artifacts.tools]\npath = \"tools.json\"\n\
          blake3 = \"{}\"\nsize = 2\nversion = 1\n[[artifacts.files]]\npath = \"{path}\"\n\
          blake3 = \"{}\"\nsize = {}\nrole = \"component\"\n",
