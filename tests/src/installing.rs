@@ -30,6 +30,7 @@ pub(crate) mod secure;
 mod serving;
 mod story;
 mod substituting;
+mod unread;
 mod updating;
 pub(crate) mod web;
 mod withheld;
@@ -140,7 +141,12 @@ pub(crate) fn trusting() -> (Machine, SigningKey) {
 
 /// A machine that trusts acme and has installed its release with sequence 1, which runs.
 pub(crate) fn installed() -> (Machine, SigningKey) {
+    installed_in(|machine| machine)
+}
+
+fn installed_in(prepare: impl FnOnce(Machine) -> Machine) -> (Machine, SigningKey) {
     let (machine, one) = trusting();
+    let machine = prepare(machine);
     ship(&machine, &release(1), &one, "b.toolbundle");
     machine.toolward("install b.toolbundle").ends(0);
     (machine, one)
