@@ -15,8 +15,8 @@ use futures_channel::oneshot;
 use crate::error::Error;
 use crate::payload::PayloadKind;
 #[cfg(feature = "sqlite")]
-use crate::record::{Abandoned, Call, NOT_DISPATCHED, Outcome};
-use crate::record::{Code, Content, Event, Hash, Hex, Invocation, Number, Session, Tool};
+use crate::record::{Abandoned, Call, Code, NOT_DISPATCHED, Outcome};
+use crate::record::{Content, Event, Hash, Hex, Invocation, Number, Session, Tool};
 
 /// When an append is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

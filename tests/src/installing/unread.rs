@@ -72,7 +72,7 @@ fn a_component_whose_code_is_cached_is_not_read_by_a_server() {
     );
     drop(raw);
     // The log of decisions, in which SQLite stores texts as they are.
-    let store = machine.home().join(".local/share/toolward");
+    let store = machine.home().join(".local/state/toolward");
     let logs = |name: &String| {
         let bytes = fs::read(store.join(name)).unwrap_or_default();
         bytes
