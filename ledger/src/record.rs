@@ -6,6 +6,7 @@
 
 mod kinds;
 mod names;
+mod wire;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub use names::{
     Action, Code, Hash, Hex, Id, Invocation, NativeId, Number, Person, Rule, Session, Tool,
     TraceParent, Version, Word,
 };
+pub(crate) use wire::Wire;
 
 /// The most bytes of a record.
 pub const MAX_RECORD_BYTES: usize = 4096;
@@ -102,6 +104,28 @@ macro_rules! events {
                 match self { $(
                     Self::$name(body) => line(&Line { at, body, kind: $kind, session, v: FORMAT }),
                 )+ }
+            }
+        }
+
+        /// The kinds as numbers.
+        enum Kind { $($name,)+ }
+
+        impl Wire for Event {
+            fn put(&self, to: &mut Vec<u8>) {
+                match self { $(
+                    Self::$name(body) => {
+                        to.push(Kind::$name as u8);
+                        body.put(to);
+                    }
+                )+ }
+            }
+
+            fn take(from: &mut &[u8]) -> Option<Self> {
+                let [kind] = Wire::take(from)?;
+                $(if kind == Kind::$name as u8 {
+                    return $name::take(from).map(|body| Self::$name(body.into()));
+                })+
+                None
             }
         }
 
@@ -288,8 +312,9 @@ impl Event {
         bytes
     }
 
-    /// Halves the list with the most entries. Returns false if all lists are empty.
-    fn shorten(&mut self) -> bool {
+    /// Halves the list with the most entries, and counts the removed entries. Returns false if all
+    /// lists are empty.
+    pub(crate) fn shorten(&mut self) -> bool {
         let mut lists: Vec<(&Cell<Number>, &mut dyn Shorten)> = Vec::new();
         match self {
             Self::Opened(body) => lists.push((Cell::from_mut(&mut body.cut), &mut body.bundles)),

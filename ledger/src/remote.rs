@@ -36,7 +36,7 @@ pub use frame::{AnswerFrame, RequestFrame};
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// The version of the frames; both sides usually have the same build.
-const PROTOCOL: u32 = 2;
+const PROTOCOL: u32 = 3;
 
 /// The start of a session: the ledger's options and the session's first row.
 #[derive(Clone, Debug)]

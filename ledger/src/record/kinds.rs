@@ -10,6 +10,7 @@ use crate::record::names::{
     Action, Code, Hash, Hex, Id, Invocation, NativeId, Number, Person, Rule, Session, Tool,
     TraceParent, Version, Word,
 };
+use crate::record::wire::Wire;
 
 /// Types of record fields. A field with `if` is left out if it is empty. Unknown fields are not
 /// accepted.
@@ -23,6 +24,16 @@ macro_rules! fields {
         pub struct $name $(<$of>)? {
             $($(#[$inner])* $(#[serde(default, skip_serializing_if = $empty)])? pub $field: $type,)*
         }
+
+        impl $(<$of: Wire>)? Wire for $name $(<$of>)? {
+            fn put(&self, to: &mut Vec<u8>) {
+                $(self.$field.put(to);)*
+            }
+
+            fn take(from: &mut &[u8]) -> Option<Self> {
+                Some(Self { $($field: Wire::take(from)?,)* })
+            }
+        }
     )+ };
 }
 
@@ -33,6 +44,17 @@ macro_rules! words {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum $name { $($(#[$inner])* $word,)+ }
+
+        impl Wire for $name {
+            fn put(&self, to: &mut Vec<u8>) {
+                to.push(*self as u8);
+            }
+
+            fn take(from: &mut &[u8]) -> Option<Self> {
+                let [word] = Wire::take(from)?;
+                [$(Self::$word,)+].get(usize::from(word)).copied()
+            }
+        }
     )+ };
 }
 

@@ -9,6 +9,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::record::RecordError;
+use crate::record::wire::Wire;
 
 /// The largest integer that JSON readers of all languages agree on (RFC 8785, section 3.2.2.3).
 const MAX_NUMBER: u64 = (1 << 53) - 1;
@@ -55,6 +56,20 @@ macro_rules! names {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text = <&str>::deserialize(deserializer)?;
                 Self::parse(text).map_err(D::Error::custom)
+            }
+        }
+
+        impl Wire for $name {
+            fn put(&self, to: &mut Vec<u8>) {
+                const { assert!($max <= u8::MAX) };
+                to.push(self.0.len() as u8);
+                to.extend_from_slice(self.0.as_bytes());
+            }
+
+            fn take(from: &mut &[u8]) -> Option<Self> {
+                let [length] = Wire::take(from)?;
+                let text = from.split_off(..usize::from(length))?;
+                Self::parse(std::str::from_utf8(text).ok()?).ok()
             }
         }
     )+ };
@@ -230,6 +245,16 @@ impl<'de, const N: usize> Deserialize<'de> for Hex<N> {
     }
 }
 
+impl<const N: usize> Wire for Hex<N> {
+    fn put(&self, to: &mut Vec<u8>) {
+        self.0.put(to);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        Wire::take(from).map(Self)
+    }
+}
+
 /// The id of an invocation: a UUID, in lower case with dashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Invocation(pub(crate) uuid::Uuid);
@@ -272,6 +297,16 @@ impl<'de> Deserialize<'de> for Invocation {
     }
 }
 
+impl Wire for Invocation {
+    fn put(&self, to: &mut Vec<u8>) {
+        self.0.as_bytes().put(to);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        Wire::take(from).map(Self::from_bytes)
+    }
+}
+
 /// An integer from 0 to 2^53 − 1. A larger `u64` becomes 2^53 − 1; a larger number in JSON is
 /// refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -304,5 +339,16 @@ impl<'de> Deserialize<'de> for Number {
             value if value <= MAX_NUMBER => Ok(Self(value)),
             _ => Err(D::Error::custom("a larger integer than 2^53 - 1")),
         }
+    }
+}
+
+impl Wire for Number {
+    fn put(&self, to: &mut Vec<u8>) {
+        self.0.put(to);
+    }
+
+    fn take(from: &mut &[u8]) -> Option<Self> {
+        let value = u64::take(from)?;
+        (value <= MAX_NUMBER).then_some(Self(value))
     }
 }

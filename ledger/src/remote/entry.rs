@@ -2,24 +2,24 @@
 //! recording process, which sends the entries, may state only some events, and may not set the
 //! fields that the writer fills in.
 
+use std::borrow::Cow;
 use std::io;
 
 use crate::payload::PayloadKind;
-use crate::record::{
-    Code, Event, Hex, Invocation, MAX_RECORD_BYTES, NOT_DISPATCHED, Record, RecordError, Tool,
-};
+use crate::record::{Code, Event, MAX_RECORD_BYTES, NOT_DISPATCHED, RecordError, Wire};
 use crate::recorder::{Entry, Given, NO_SESSION, content_mut};
 
 /// The most bytes of one payload.
 pub const MAX_PAYLOAD_BYTES: usize = 64 * 1024;
 /// The most bytes of a principal's name.
 pub const MAX_NAME_BYTES: usize = 1024;
-/// The most bytes of a tool with its major version.
-const MAX_TOOL_BYTES: usize = 145;
+/// The most bytes of an event and its time. They suffice for each event whose line is not
+/// shortened.
+const MAX_EVENT_BYTES: usize = 2 * MAX_RECORD_BYTES;
 
 /// The most bytes of an entry.
 pub(super) const MAX_ENTRY_BYTES: usize =
-    MAX_RECORD_BYTES + 4 * (MAX_PAYLOAD_BYTES + 8) + 2 * MAX_NAME_BYTES + 512;
+    MAX_EVENT_BYTES + 4 * (MAX_PAYLOAD_BYTES + 8) + 2 * MAX_NAME_BYTES + 512;
 
 const MATTERS: u8 = 1;
 const PRINCIPAL: u8 = 2;
@@ -39,17 +39,13 @@ pub(super) fn write(to: &mut Vec<u8>, entry: &Entry) -> Result<(), RecordError> 
     if principal.is_some_and(|name| name.len() > MAX_NAME_BYTES) {
         return Err(RecordError::Long);
     }
-    let record = entry.event.encode(entry.at, NO_SESSION);
-    if record.len() > MAX_RECORD_BYTES {
-        return Err(RecordError::Long);
-    }
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
     to.push(
         flag(entry.matters, MATTERS)
             | flag(principal.is_some(), PRINCIPAL)
             | flag(given.is_some(), GIVEN),
     );
-    counted(to, &record);
+    write_event(to, entry)?;
     if let Some(principal) = principal {
         counted(to, principal.as_bytes());
     }
@@ -66,20 +62,35 @@ pub(super) fn write(to: &mut Vec<u8>, entry: &Entry) -> Result<(), RecordError> 
     Ok(())
 }
 
+/// Adds the time and the event. If the event is too long, the ends of its lists are left out, as the
+/// recorder does to shorten the line. The recorder would leave out at least as much.
+fn write_event(to: &mut Vec<u8>, entry: &Entry) -> Result<(), RecordError> {
+    let start = to.len();
+    let mut event = Cow::Borrowed(&entry.event);
+    loop {
+        entry.at.put(to);
+        event.put(to);
+        if to.len() - start <= MAX_EVENT_BYTES {
+            return Ok(());
+        }
+        to.truncate(start);
+        if !event.to_mut().shorten() {
+            return Err(RecordError::Long);
+        }
+    }
+}
+
 /// Reads an entry that takes up the rest of a frame.
 pub(super) fn read(body: &mut FrameBody<'_>) -> Result<Entry, FrameError> {
-    let flags = body.byte()?;
+    let [flags] = body.value()?;
     if flags & !(MATTERS | PRINCIPAL | GIVEN) != 0 {
         return Err(FrameError::Bad("unknown flags"));
     }
-    let record = body.counted(MAX_RECORD_BYTES)?;
-    // Any spelling is accepted, since the writer encodes the record again. `Record::parse` would
-    // encode it just to compare the spelling.
-    let record = Record::of_row(record).map_err(|_| FrameError::Bad("not a record"))?;
-    if record.session != NO_SESSION {
-        return Err(FrameError::Bad("it names a session"));
-    }
-    let mut entry = Entry::new(stated(record.event)?).at(record.at);
+    let mut part = FrameBody(body.0.get(..MAX_EVENT_BYTES).unwrap_or(body.0));
+    let length = part.0.len();
+    let (at, event) = (part.value()?, part.value()?);
+    body.bytes(length - part.0.len())?;
+    let mut entry = Entry::new(stated(event)?).at(at);
     if flags & PRINCIPAL != 0 {
         entry = entry.principal(body.text(MAX_NAME_BYTES)?);
     }
@@ -90,8 +101,8 @@ pub(super) fn read(body: &mut FrameBody<'_>) -> Result<Entry, FrameError> {
         entry = entry.matters();
     }
     let mut last = 0;
-    while !body.is_empty() {
-        let byte = body.byte()?;
+    while !body.0.is_empty() {
+        let [byte] = body.value()?;
         let kind = payloads().find(|(known, _)| *known == byte);
         let (_, kind) = kind.ok_or(FrameError::Bad("an unknown kind of payload"))?;
         if byte <= last {
@@ -113,20 +124,18 @@ pub(super) fn write_given(to: &mut Vec<u8>, given: &Given) -> Result<(), RecordE
         return Err(RecordError::Long);
     }
     counted(to, given.principal.as_bytes());
-    counted(to, given.tool.as_str().as_bytes());
-    to.extend_from_slice(given.id.0.as_bytes());
-    to.extend_from_slice(&given.input.0);
+    given.tool.put(to);
+    given.id.put(to);
+    given.input.put(to);
     Ok(())
 }
 
 pub(super) fn read_given(body: &mut FrameBody<'_>) -> Result<Given, FrameError> {
-    let principal = body.text(MAX_NAME_BYTES)?.into();
-    let tool = Tool::parse(body.text(MAX_TOOL_BYTES)?);
     Ok(Given {
-        principal,
-        tool: tool.map_err(|_| FrameError::Bad("not a tool"))?,
-        id: Invocation::from_bytes(body.array()?),
-        input: Hex(body.array()?),
+        principal: body.text(MAX_NAME_BYTES)?.into(),
+        tool: body.value()?,
+        id: body.value()?,
+        input: body.value()?,
     })
 }
 
@@ -163,38 +172,21 @@ fn stated(mut event: Event) -> Result<Event, FrameError> {
 }
 
 /// The unread rest of a body.
-pub(super) struct FrameBody<'a>(&'a [u8]);
+pub(super) struct FrameBody<'a>(pub(super) &'a [u8]);
 
 impl<'a> FrameBody<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     pub(super) fn bytes(&mut self, length: usize) -> Result<&'a [u8], FrameError> {
         let taken = self.0.split_off(..length);
         taken.ok_or(FrameError::Bad("it ends too early"))
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
-        let bytes = self.bytes(N)?.try_into();
-        bytes.map_err(|_| FrameError::Bad("it ends too early"))
-    }
-
-    fn byte(&mut self) -> Result<u8, FrameError> {
-        self.array().map(|[byte]| byte)
-    }
-
-    pub(super) fn number(&mut self) -> Result<u64, FrameError> {
-        self.array().map(u64::from_le_bytes)
+    pub(super) fn value<T: Wire>(&mut self) -> Result<T, FrameError> {
+        T::take(&mut self.0).ok_or(FrameError::Bad("a value of another form"))
     }
 
     /// Reads a length of at most `most`, and then as many bytes.
     fn counted(&mut self, most: usize) -> Result<&'a [u8], FrameError> {
-        let length = usize::try_from(u32::from_le_bytes(self.array()?)).unwrap_or(usize::MAX);
+        let length = usize::try_from(u32::from_le_bytes(self.value()?)).unwrap_or(usize::MAX);
         match length <= most {
             true => self.bytes(length),
             false => Err(FrameError::Bad("a part is too long")),
@@ -207,7 +199,7 @@ impl<'a> FrameBody<'a> {
 
     /// Checks that nothing follows.
     pub(super) fn end(&self) -> Result<(), FrameError> {
-        match self.is_empty() {
+        match self.0.is_empty() {
             true => Ok(()),
             false => Err(FrameError::Bad("more follows than belongs to it")),
         }
@@ -231,3 +223,6 @@ pub enum FrameError {
     #[error("a frame can't be taken: {0}")]
     Bad(&'static str),
 }
+
+#[cfg(test)]
+mod tests;

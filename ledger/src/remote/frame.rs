@@ -114,17 +114,17 @@ impl RequestFrame {
             _ => return Err(FrameError::Bad("an unknown kind")),
         };
         let bytes = bytes(from, length, most)?;
-        let mut body = FrameBody::new(&bytes);
+        let mut body = FrameBody(&bytes);
         let request = match kind {
             START => Self::Start(Box::new(Start::from_bytes(body.bytes(length)?)?)),
             APPEND => Self::Append {
-                id: body.number()?,
+                id: body.value()?,
                 entry: Box::new(entry::read(&mut body)?),
             },
             QUEUE => Self::Queue(Box::new(entry::read(&mut body)?)),
-            FLUSH => Self::Flush { id: body.number()? },
+            FLUSH => Self::Flush { id: body.value()? },
             GIVEN => Self::Given {
-                id: body.number()?,
+                id: body.value()?,
                 given: entry::read_given(&mut body)?,
             },
             _ => Self::End,
