@@ -270,6 +270,12 @@ impl Entry {
             .iter()
             .map(|(_, bytes)| bytes.len() + 32)
             .sum();
+        let name = self.principal.as_ref().map_or(0, |name| name.len());
+        1024 + self.list_weight() + payloads + name
+    }
+
+    /// About how many bytes the items of its lists take, in memory or in a line.
+    pub(crate) fn list_weight(&self) -> usize {
         let call = self.event.call().map_or(0, |call| {
             64 * (call.mutates.len() + call.rejected.len() + call.rules.len())
         });
@@ -280,11 +286,7 @@ impl Entry {
             Event::RefusedMore(body) => 96 * body.codes.len(),
             _ => 0,
         };
-        1024 + call
-            + outcome
-            + codes
-            + payloads
-            + self.principal.as_ref().map_or(0, |name| name.len())
+        call + outcome + codes
     }
 }
 

@@ -153,7 +153,7 @@ fn take(
     let gone = || FrameError::Io(std::io::ErrorKind::UnexpectedEof.into());
     loop {
         let (request, bytes) = RequestFrame::read_sized(&mut from)?.ok_or_else(gone)?;
-        let wait = allowance.take(Instant::now(), bytes);
+        let wait = allowance.take(Instant::now(), size(&request, bytes));
         if !wait.is_zero() {
             std::thread::sleep(wait);
         }
@@ -178,6 +178,17 @@ fn take(
         // The answering thread ends with the socket.
         answering.send(awaited).map_err(|_| gone())?;
     }
+}
+
+/// The bytes that a request of this many bytes counts as: for an entry, at least about the bytes of
+/// its line and its payloads. A line is up to twice as long as the event in the frame, and has names
+/// of fields for each item of its lists.
+fn size(request: &RequestFrame, bytes: usize) -> usize {
+    let (RequestFrame::Append { entry, .. } | RequestFrame::Queue(entry)) = request else {
+        return bytes;
+    };
+    let payloads: usize = entry.payloads.iter().map(|(_, bytes)| bytes.len()).sum();
+    2 * bytes - payloads + entry.list_weight()
 }
 
 /// Answers the requests in their order. A request that waits for another attempt to write it delays
@@ -251,7 +262,8 @@ impl Allowance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Closed, Event};
+    use crate::record::{Closed, Event, Number, RefusedMore};
+    use crate::recorder::NO_SESSION;
 
     #[test]
     fn a_session_names_so_many_principals_and_no_more() {
@@ -286,6 +298,25 @@ mod tests {
             assert_eq!(allowance.take(now, each), Duration::ZERO);
         }
         assert!(allowance.take(now, each) > Duration::ZERO);
+    }
+
+    #[test]
+    fn an_entry_costs_what_its_line_and_its_payloads_take() {
+        for count in [0, 1, 10, 300] {
+            let code = |number: u64| (Code::parse(&number.to_string()).unwrap(), 0.into());
+            let entry = Entry::new(Event::RefusedMore(RefusedMore {
+                codes: (0..count).map(code).collect(),
+                cut: Number::default(),
+                person: None,
+                since: Number::default(),
+            }));
+            let line = entry.event.encode(entry.at, NO_SESSION).len();
+            let request = RequestFrame::Queue(Box::new(entry));
+            let mut frame = Vec::new();
+            request.write(&mut frame).unwrap();
+            let least = usize::try_from(LEAST_BYTES).unwrap();
+            assert!(size(&request, frame.len()).max(least) >= line, "{count}");
+        }
     }
 
     #[test]
