@@ -54,9 +54,8 @@ impl<'c> Appending<'c> {
         let seq = self.edge.size();
         let line = event.encode(at, session);
         let leaf = leaf_hash(&line);
-        let line = std::str::from_utf8(&line).unwrap_or_default();
         self.tx
-            .prepare_cached("INSERT INTO entry VALUES (?1, ?2, CAST(?3 AS BLOB))")?
+            .prepare_cached("INSERT INTO entry VALUES (?1, ?2, ?3)")?
             .execute((integer(seq), leaf.0, line))?;
         self.edge.push(leaf);
         Ok(seq)
