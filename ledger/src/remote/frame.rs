@@ -196,7 +196,10 @@ impl AnswerFrame {
     /// # Errors
     /// Errors of `to`.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
-        frame(to, ANSWER, &[&serde_json::to_vec(self)?])
+        // A single write, so that the reader wakes up once.
+        let mut bytes = Vec::new();
+        frame(&mut bytes, ANSWER, &[&serde_json::to_vec(self)?])?;
+        to.write_all(&bytes)
     }
 }
 
