@@ -53,7 +53,8 @@ impl PolicyError {
         self
     }
 
-    /// Sets the bytes of the text that the error is about. An earlier, more precise place stays.
+    /// Sets the place that the error is about, in bytes of the policy's text. If a place was set
+    /// before, it is more precise and stays.
     pub(crate) fn at(mut self, span: Range<usize>) -> Self {
         self.span.get_or_insert(span);
         self
@@ -128,10 +129,10 @@ codes! {
     MISSING_KEY = "policy-missing-key", "A required key is missing.";
     WRONG_TYPE = "policy-wrong-type", "A value of the wrong type.";
     WRONG_VALUE = "policy-wrong-value", "The value is out of range, not one of the choices, or does not go with the rest of its table.";
-    PUBLISHER = "policy-publisher", "Not a valid name of a publisher. A grant never has `*` here.";
+    PUBLISHER = "policy-publisher", "Not a valid name of a publisher. `publisher` may be `*` only in a `[[deny]]`.";
     TOOL = "policy-tool", "Not a valid id or pattern of tools, bundles or prompts: `*` stands for whole segments only.";
     CAPABILITY = "policy-capability", "Not a valid capability, or a capability of an unknown class.";
-    NEVER_GRANTED = "policy-never-granted", "A capability that no rule can give: `tool:*`, `secret:*`, or `external:…` in `requires` (it belongs in `mutates`). Or a rule with `action` has a key that only a rule which names its tool may have.";
+    NEVER_GRANTED = "policy-never-granted", "A capability that no rule can give: `tool:*`, `secret:*`, or `external:…` in `requires` (it belongs in `mutates`). Or a rule has `action` together with a key that is allowed only in rules without `action`.";
     REVEAL = "policy-reveal", "`reveal` names a secret that the rule does not give.";
     WORKSPACE = "policy-workspace", "Not a plain virtual path, or not an absolute directory.";
     WORKSPACE_OVERLAP = "policy-workspace-overlap", "Two workspaces overlap, and are not both `shared`.";

@@ -156,8 +156,8 @@ fn accept(request: InputRequest) -> Result<CheckedQuestions, String> {
     })
 }
 
-/// Whether a text is a valid key. Keys appear in messages and next to the keys of the host's own
-/// questions.
+/// Whether a text is a valid key. Keys appear in messages, so they have plain characters. The keys
+/// of the host's own questions have a colon, so these keys have none.
 fn is_key(key: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     (1..=MAX_KEY_BYTES).contains(&key.len()) && key.chars().all(allowed)

@@ -1,6 +1,6 @@
-//! Nested calls: a guest calls another tool. The call goes through the whole pipeline, within the
-//! rest of the budgets of the root, the call that no tool made. The caller has no slot while it
-//! waits.
+//! Nested calls: a guest calls another tool. While the caller waits, it has no slot. The nested
+//! call goes through the whole pipeline, within what is left of the budgets of the root: the
+//! outermost call, which no tool made.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -65,7 +65,8 @@ pub(crate) struct NestedCalls {
 }
 
 impl NestedCalls {
-    /// Calls a tool. An error means that policy ends the caller at a violation.
+    /// Calls a tool. An error means that the caller has no grant for the tool, and that policy ends
+    /// a call at such a violation.
     pub(crate) async fn call(
         &self,
         request: ToolCall,

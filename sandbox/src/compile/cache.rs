@@ -1,6 +1,6 @@
 //! Compiled drivers on disk, in a directory that only the host's user may enter. Files are named by
 //! component and engine, and end with a signature. A file is mapped only if its signature verifies.
-//! The facts about a component that a file has after its code are read without the code.
+//! After its code, a file may have facts about the component. They are read without the code.
 //! The signing key is in a separate directory, so that a confined process can be kept from it.
 
 mod room;
@@ -195,7 +195,7 @@ impl Shelf {
         self.genuine(claim, |path| open_genuine(path, claim, public, most_bytes))
     }
 
-    /// The facts about a component that its artifact has. They are verified, but the code is not.
+    /// The facts about a component, from its artifact. They are verified, but the code is not.
     pub(super) fn facts(&self, claim: Claim<'_>, public: &PublicKey) -> Option<Vec<u8>> {
         self.genuine(claim, |path| genuine_facts(path, claim, public))
     }

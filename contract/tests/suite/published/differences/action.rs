@@ -58,7 +58,7 @@ pub(super) const ROWS: &[Difference] = &[
         Action,
         &["mutates[]"],
         &["capability-invalid"],
-        "A known class has a scope of that class: hosts, absolute paths, names. `net:`, `fs:` and `db:` are not classes.",
+        "A known class needs a host, an absolute path or a name after the colon. `net:`, `fs:` and `db:` are not classes.",
         GRANTED,
         &[("/mutates", r#"["db:orders"]"#)],
     ),

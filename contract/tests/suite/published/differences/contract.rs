@@ -86,7 +86,7 @@ pub(super) const ROWS: &[Difference] = &[
         Contract,
         &["mutates[]"],
         &["capability-invalid"],
-        "A known class has a scope of that class: hosts, absolute paths, names. `net:`, `fs:` and `db:` are not classes: \
+        "A known class needs a host, an absolute path or a name after the colon. `net:`, `fs:` and `db:` are not classes: \
          in `tools.json`, these prefixes stand for `network:`, `workspace:` and `database:`. A plain word that is not a \
          scope (`workspace:metadata`) causes a warning, counts as a change and grants nothing.",
         GRANTED,

@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Difference] = &[
         ],
         &["http-secret-position"],
         "A secret is the last part of one header, or the whole value of one parameter.",
-        "Paths and bodies end up in logs. If a secret is sent in two places, it is hard to stop sending it in one of them.",
+        "Paths and bodies end up in logs. If a secret has two places, an author who removes one may overlook the other.",
         &[(
             "/implements/0/metadata/http",
             r#"{"endpoint":"/prices","body_template":{"key":"${secrets.API_KEY}"}}"#,
@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Difference] = &[
             "implements[].metadata.http.idempotency_key_header",
         ],
         &["http-header-invalid"],
-        "At most 32 headers that a driver may set, each of them once, with values in printable ASCII.",
+        "At most 32 headers, each once, with values in printable ASCII; no `Host`, length or hop-by-hop header.",
         "`Host`, lengths and hop-by-hop headers decide how a request is read.",
         &[("/default_headers", r#"{"Host":"other.example"}"#)],
     ),
