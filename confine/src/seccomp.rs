@@ -201,8 +201,8 @@ pub(super) fn is_available() -> bool {
             .is_ok_and(|status| status.lines().any(|line| line.starts_with("Seccomp:")))
 }
 
-/// Calls that a C library tries first and replaces if they fail with `ENOSYS`. Any other error
-/// would be final:
+/// A C library tries these calls first, and does without them only if they fail with `ENOSYS`. Any
+/// other error is final.
 ///
 /// * `clone3` has its flags in memory, where a filter can't see them; glibc then uses `clone`.
 /// * `mseal` (Linux 6.10) is called by the dynamic loader when it loads a plug-in for name

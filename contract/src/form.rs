@@ -203,8 +203,9 @@ fn keep(field: &Map<String, Value>, keywords: &[&str]) -> Map<String, Value> {
     kept
 }
 
-/// The choices: under `enum`, or under the keyword `titled`, which also gives each choice a title.
-/// `None` without choices. With both keywords, the result is `error`.
+/// The choices of a field: under `enum`, or under the keyword in `titled` (`oneOf` or `anyOf`),
+/// which also gives each choice a title. `None` without choices. With both keywords, the result is
+/// `error`.
 fn choices(
     object: &Map<String, Value>,
     titled: &str,

@@ -39,7 +39,7 @@ pub trait Recorder: Send + Sync {
     /// Answers with [`Error::Given`] if the id was given before, by this principal for this tool.
     fn given(&self, given: Given) -> Pending;
 
-    /// The most bytes of a payload of this kind that is kept; 0 if no such payload is kept.
+    /// The size up to which a payload of this kind is kept, in bytes; 0 if none is kept.
     /// `matters` is [`Entry::matters`]. For a longer payload, give only the size
     /// ([`Entry::size`]).
     fn keeps(&self, kind: PayloadKind, matters: bool) -> usize {

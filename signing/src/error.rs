@@ -105,7 +105,7 @@ codes! {
             "ask the publisher which key signs this bundle";
         /// An update of a bundle was requested, but the source has another bundle.
         WrongBundle = "wrong-bundle", "the source now has another bundle than was installed from it",
-            "find out where the bundle is published now; install the other one by itself if you want it";
+            "find out where the bundle is published now; if you want the other bundle too, install it separately";
         ThresholdNotMet = "threshold-not-met", "too few distinct keys of the publisher signed",
             "get it again when more of the publisher's key holders have signed it: `toolward publisher sign` adds a signature";
         PrefixNotGranted = "prefix-not-granted", "the publisher may not publish this id",
@@ -172,11 +172,11 @@ codes! {
         DocumentSchema = "document-schema", "the signed document has a schema that this host does not know",
             "update toolward, or ask for a document of schema 1";
         DocumentExpired = "document-expired", "the signed document has expired",
-            "get the current one with `toolward trust update`; a source without a newer one may be holding it back";
+            "get the current one with `toolward trust update`; a source that offers only the expired one may be hiding the current one";
         DocumentNotYetValid = "document-not-yet-valid", "the signed document says that it was made in the future",
             "check this machine's clock";
         /// A publisher document is more than one version ahead of the document in use.
-        VersionSkipped = "version-skipped", "a version of the publisher document is missing in between",
+        VersionSkipped = "version-skipped", "a version is missing between the publisher document in use and this one",
             "get all documents since the one in use, and give them in order";
         Rollback = "rollback", "this is older than what was accepted before",
             "get the current release; to go back on purpose, give `--allow-rollback REASON`, which is recorded";
@@ -185,8 +185,8 @@ codes! {
         /// A publisher document or a revocation list leaves out a revocation of its predecessor.
         RevocationDropped = "revocation-dropped", "a revocation of the previous document is missing",
             "what was revoked stays revoked: ask the publisher for a document that keeps all earlier revocations";
-        ResetWithoutRevocation = "reset-without-revocation", "the document lowers sequences and revokes no key",
-            "sequences are lowered only by the document that revokes the stolen key";
+        ResetWithoutRevocation = "reset-without-revocation", "the document resets sequence numbers (`[[resets]]`), but revokes no further key",
+            "ask the publisher for a document that also revokes a key: only such a document may have `[[resets]]`";
         RevocationForeign = "revocation-foreign", "the list revokes a key of another publisher",
             "a publisher revokes its own keys and bundles only: ask who made this list";
         /// Without the revoked keys, too few keys signed.

@@ -60,8 +60,8 @@ const ELSEWHERE: [&str; 9] = [
 /// Keywords whose members are schemas.
 const NAMED: [&str; 2] = ["properties", "$defs"];
 
-/// Searches a schema of callers' values. At its root, a name in `required` is a finding even if the
-/// schema has no `properties`, unless another keyword may describe the property.
+/// Searches a schema of values that callers give. At its root, a name in `required` is a finding
+/// even if the schema has no `properties`, unless another keyword may describe the property.
 fn given(pointer: &str, schema: &Schema, found: &mut Vec<(String, String)>) {
     let value = schema.value();
     if let Some(object) = value
@@ -74,8 +74,8 @@ fn given(pointer: &str, schema: &Schema, found: &mut Vec<(String, String)>) {
     search(value, pointer, found);
 }
 
-/// Finds such names in a schema and in the schemas inside it, each with its pointer. The recursion
-/// ends, since a contract's schemas are bounded in depth.
+/// Finds the names in `required` that a schema, or a schema inside it, does not declare, each with
+/// its pointer. The recursion ends, since a contract's schemas are bounded in depth.
 fn search(schema: &Value, pointer: &str, found: &mut Vec<(String, String)>) {
     let Some(object) = schema.as_object() else {
         return;

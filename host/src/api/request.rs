@@ -65,8 +65,8 @@ impl Request {
         Self::with_input(tool.into(), Input::Value(input))
     }
 
-    /// Whether the input's text has fewer than `bytes` bytes; the text of a value may also have
-    /// exactly `bytes`.
+    /// Whether the input's JSON has fewer than `bytes` bytes. For an [`Input::Value`], also true for
+    /// exactly `bytes` bytes.
     pub(crate) fn is_below(&self, bytes: usize) -> bool {
         match &self.input {
             Input::Text(text) => text.len() < bytes,
@@ -143,8 +143,8 @@ impl Request {
     /// at most 4 MiB, for ten minutes. After that, a repeated call that may change something ends
     /// with [`ALREADY_RUN`](crate::ErrorCode::ALREADY_RUN), and a repeated call that changes
     /// nothing runs again. If calls are [recorded](crate::HostBuilder::recorder), the host
-    /// remembers an id that ran until the id is no longer valid, even across restarts. Otherwise it
-    /// remembers the last 4,096 ids of each principal until the process ends.
+    /// remembers the id of each call that ran, even across restarts, until the id is too old to be
+    /// valid. Otherwise it remembers the last 4,096 ids of each principal until the process ends.
     ///
     /// If the driver of a call did not start, the id stays unused.
     ///
@@ -172,8 +172,8 @@ impl Request {
         Arc::make_mut(&mut self.scope)
     }
 
-    /// Sets which kinds of questions from a driver the caller can have answered. If the driver asks
-    /// such a question, [`Reply::asked`](crate::Reply::asked) is set. Default: none.
+    /// Sets the kinds of driver questions for which the caller can obtain answers. If the driver
+    /// asks such a question, [`Reply::asked`](crate::Reply::asked) is set. Default: none.
     pub fn answerable(mut self, answerable: Answerable) -> Self {
         self.scope_mut().answerable = answerable;
         self

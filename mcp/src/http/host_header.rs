@@ -109,8 +109,8 @@ impl Origin {
         !matches!(self.scheme, OPAQUE | EDITOR_SCHEME)
     }
 
-    /// Whether it is the origin of this server, which a request named `host` and which listens on
-    /// `port`.
+    /// Whether it is the origin of this server. `host` is the server's name in the request's `Host`
+    /// header; `port` is the port on which the server listens.
     fn is_of(&self, host: &str, port: u16) -> bool {
         self.scheme == "http" && self.host == host && self.port == port
     }
