@@ -65,8 +65,8 @@ impl Request {
         Self::with_input(tool.into(), Input::Value(input))
     }
 
-    /// Whether the input's JSON has fewer than `bytes` bytes. For an [`Input::Value`], also true for
-    /// exactly `bytes` bytes.
+    /// Whether the input's JSON has fewer than `bytes` bytes. For an [`Input::Value`], also true
+    /// for exactly `bytes` bytes.
     pub(crate) fn is_below(&self, bytes: usize) -> bool {
         match &self.input {
             Input::Text(text) => text.len() < bytes,

@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ID")]
     tool: Option<String>,
 
-    /// Only rows in which a call's result or a gap (missing rows) has this error code
+    /// Only rows with this error code, as a call's result or as the reason why rows are missing
     #[arg(long, value_parser = code, value_name = "CODE")]
     code: Option<RecordCode>,
 
