@@ -80,7 +80,7 @@ codes! {
     METADATA_UNKNOWN_KEY = "metadata-unknown-key" Warning, "`metadata.toolward` has only keys that the host reads",
         "The key has no effect. Correct its name, or put the key elsewhere below `metadata`.";
     // Capabilities
-    CAPABILITY_INVALID = "capability-invalid", "a capability is `class:scope` with a scope of that class",
+    CAPABILITY_INVALID = "capability-invalid", "a capability is `class:scope`, with a scope in the form that the class needs",
         "Hosts are `host`, `host:port`, `*.host` or `*`; workspace paths are absolute, without `..`; database \
          tables, secrets and services are plain names.";
     CAPABILITY_SCOPE_UNKNOWN = "capability-scope-unknown" Warning, "each capability in `mutates` has a scope of its class",
