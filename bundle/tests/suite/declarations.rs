@@ -143,9 +143,8 @@ fn a_component_whose_facts_are_of_another_version_or_size_is_read() {
     let packed = bundle("", "", &[]).pack();
     let other = |_: &[u8]| Some(b"other".to_vec());
     let larger = |wasm: &[u8]| Surface::facts(&[wasm, &[0, 6, 4], b"more", &[1]].concat());
-    let facts: [&dyn Fn(&[u8]) -> Option<Vec<u8>>; 2] = [&other, &larger];
-    for facts in facts {
-        let content = read_stored(&packed, facts).unwrap();
+    for content in [read_stored(&packed, other), read_stored(&packed, larger)] {
+        let content = content.unwrap();
         let found = content.drivers[0].component.as_ref().unwrap();
         assert!(matches!(found.content, ComponentContent::Bytes(_)));
     }
