@@ -5,15 +5,15 @@ mod loaded;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rustix::process::{Resource, getrlimit};
 use toolward_bundle::content::Content;
 use toolward_bundle::libraries::Reading;
 use toolward_contract::tool::ToolId;
 use toolward_host::{Broker, HostBuilder};
 use toolward_signing::id;
+use toolward_signing::verify::ReopenFn;
 use toolward_store::{InstalledBundle, InstalledTool, Store};
 
 use crate::registries::kept_hosts::DownloadHosts;
@@ -23,9 +23,6 @@ use crate::{Code, Environment, Error, Kind, Result, content_error};
 use loaded::{read_all, withheld_tools};
 
 pub use loaded::{LoadedBundles, hold_changed, libraries, reason, renew_surfaces};
-
-/// Unread components keep at most one in so many of the files open that this process may open.
-const UNREAD_SHARE: u64 = 8;
 
 /// How long completion in a shell waits for a process that writes the store. Short, since a person
 /// waits for the completion.
@@ -244,22 +241,16 @@ pub fn bundle_of(store: &Store, name: &str) -> Result<Option<String>> {
 /// Returns the installed bundles that verify now. A refused bundle, for example after a revocation,
 /// is left out with a warning.
 ///
-/// Components in the cache of `known` are left unread until they are compiled, in as many bundles as
-/// may keep their files open.
+/// Components in the cache of `known` are left unread until they are compiled.
 pub fn loaded(
     store: &Store,
     context: &TrustContext,
     known: Option<&Broker>,
 ) -> Result<LoadedBundles> {
     let report = &context.environment.report;
-    let most = getrlimit(Resource::Nofile).current;
-    let files = AtomicU64::new(most.map_or(u64::MAX, |most| most / UNREAD_SHARE));
-    let one_less = |files: u64| files.checked_sub(1);
-    let verify = |file: &mut File| match known {
-        Some(broker) if files.fetch_update(Relaxed, Relaxed, one_less).is_ok() => {
-            context.stored_file(file, broker)
-        }
-        _ => context.archive_file(file),
+    let verify = |file: &mut File, reopen: &Arc<ReopenFn>| match known {
+        Some(broker) => context.stored_file(file, broker, reopen),
+        None => context.archive_file(file),
     };
     let (mut contents, mut refused) = (Vec::new(), Vec::new());
     let loaded = store.load_all_as(&verify, &Reading::new, context.now)?;

@@ -15,7 +15,7 @@ use crate::bundle::MAX_BYTES;
 use crate::error::{ErrorKind, Refusal, io_failed, too_large};
 use crate::manifest::{self, ENVELOPE_FILE};
 use crate::path;
-use crate::stored::{CHUNK_BYTES, FRAME_HEADER, block_header};
+use crate::stored::{FRAME_HEADER, MAX_BLOCK_BYTES, block_header};
 use crate::text::bytes as count_bytes;
 use crate::{envelope, provenance};
 use tar::{BLOCK, ZEROS, canonical};
@@ -166,8 +166,8 @@ pub fn to_stored_bytes(contents: &Contents<'_>) -> Vec<u8> {
     let total = tar_size(entries.iter().map(|(_, bytes)| bytes.len() as u64));
     let capacity = usize::try_from(total).unwrap_or(0);
     let mut frame = FrameWriter {
-        out: Vec::with_capacity(capacity.saturating_add(capacity / CHUNK_BYTES * 3 + 32)),
-        piece: Vec::with_capacity(CHUNK_BYTES),
+        out: Vec::with_capacity(capacity.saturating_add(capacity / MAX_BLOCK_BYTES * 3 + 32)),
+        piece: Vec::with_capacity(MAX_BLOCK_BYTES),
     };
     frame.out.extend_from_slice(&FRAME_HEADER);
     frame.out.extend_from_slice(&total.to_le_bytes());
@@ -197,10 +197,10 @@ impl FrameWriter {
 
 impl Write for FrameWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.piece.len() == CHUNK_BYTES {
+        if self.piece.len() == MAX_BLOCK_BYTES {
             self.end_block(false);
         }
-        let room = CHUNK_BYTES - self.piece.len();
+        let room = MAX_BLOCK_BYTES - self.piece.len();
         let (now, _) = bytes.split_at(room.min(bytes.len()));
         self.piece.extend_from_slice(now);
         Ok(now.len())
@@ -302,9 +302,9 @@ mod tests {
         for size in [
             0,
             1,
-            CHUNK_BYTES - 5 * BLOCK,
-            CHUNK_BYTES,
-            3 * CHUNK_BYTES + 77,
+            MAX_BLOCK_BYTES - 5 * BLOCK,
+            MAX_BLOCK_BYTES,
+            3 * MAX_BLOCK_BYTES + 77,
         ] {
             let file = vec![7; size];
             let contents = Contents {

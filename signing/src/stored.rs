@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
-use crate::error::{Refusal, decoding};
+use crate::error::{ErrorKind, Refusal, decoding, io_failed};
 use crate::manifest::FileDigest;
 
 /// How the frame starts (RFC 8878, section 3.1.1): the magic number, a descriptor, and a window of
@@ -15,7 +15,7 @@ use crate::manifest::FileDigest;
 /// file has a digest.
 pub(crate) const FRAME_HEADER: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0b1100_0000, 7 << 3];
 /// The size of a block, in bytes: the largest that a frame may have. Only the last may be smaller.
-pub(crate) const CHUNK_BYTES: usize = 128 * 1024;
+pub(crate) const MAX_BLOCK_BYTES: usize = 128 * 1024;
 /// The frame's header, and the size of the tar archive.
 const START_BYTES: usize = FRAME_HEADER.len() + 8;
 /// The size of the header of a block.
@@ -50,7 +50,7 @@ impl StoredTar {
             return Ok(None);
         };
         let size = size.try_into().map(u64::from_le_bytes).unwrap_or(0);
-        let blocks = size.div_ceil(CHUNK_BYTES as u64);
+        let blocks = size.div_ceil(MAX_BLOCK_BYTES as u64);
         let headers = blocks.saturating_mul(BLOCK_HEADER_BYTES as u64);
         let expected = size.saturating_add(headers);
         let is_stored = expected.saturating_add(START_BYTES as u64) == length;
@@ -60,13 +60,13 @@ impl StoredTar {
     /// The number of the block with this byte of the tar archive, and the bytes from there to the
     /// block's end.
     fn place(&self, position: u64) -> (u64, u64) {
-        let chunk = CHUNK_BYTES as u64;
+        let chunk = MAX_BLOCK_BYTES as u64;
         let rest = self.size.saturating_sub(position);
         (position / chunk, rest.min(chunk - position % chunk))
     }
 
     fn check_block(&self, block: u64) -> io::Result<()> {
-        let start = block.saturating_mul(CHUNK_BYTES as u64);
+        let start = block.saturating_mul(MAX_BLOCK_BYTES as u64);
         let (_, size) = self.place(start);
         let is_last = start.saturating_add(size) == self.size;
         let mut found = [0; BLOCK_HEADER_BYTES];
@@ -84,7 +84,7 @@ impl StoredTar {
 /// are of whole files. The file's own position is neither used nor changed.
 #[derive(Debug)]
 pub(crate) struct StoredReader {
-    tar: Arc<StoredTar>,
+    tar: StoredTar,
     position: u64,
     /// The block whose header was compared last.
     checked: Option<u64>,
@@ -93,8 +93,7 @@ pub(crate) struct StoredReader {
 impl StoredReader {
     /// A reader at the start; `None` if the file is not a stored archive.
     pub(crate) fn open(file: File) -> io::Result<Option<Self>> {
-        let tar = StoredTar::open(file)?.map(Arc::new);
-        Ok(tar.map(|tar| Self {
+        Ok(StoredTar::open(file)?.map(|tar| Self {
             tar,
             position: 0,
             checked: None,
@@ -106,16 +105,11 @@ impl StoredReader {
         Ok(self.tar.file.metadata()?.len())
     }
 
-    /// Skips the content of a file, to be read later.
-    pub(crate) fn skip(&mut self, expected: FileDigest, facts: Arc<[u8]>) -> UnreadFile {
+    /// Skips these bytes, and returns the position of the first.
+    pub(crate) fn skip(&mut self, bytes: u64) -> u64 {
         let start = self.position;
-        self.position = start.saturating_add(expected.size);
-        UnreadFile {
-            tar: Arc::clone(&self.tar),
-            start,
-            expected,
-            facts,
-        }
+        self.position = start.saturating_add(bytes);
+        start
     }
 }
 
@@ -139,13 +133,18 @@ impl Read for StoredReader {
     }
 }
 
+/// Opens the file of a stored archive again.
+pub type ReopenFn = dyn Fn() -> io::Result<File> + Send + Sync;
+
 /// A file of a verified bundle whose content was not read. The signed manifest states its digest.
+/// No descriptor is kept open for it.
 #[derive(Clone)]
 pub struct UnreadFile {
-    tar: Arc<StoredTar>,
-    start: u64,
-    expected: FileDigest,
-    facts: Arc<[u8]>,
+    pub(crate) reopen: Arc<ReopenFn>,
+    /// The position in the tar archive.
+    pub(crate) start: u64,
+    pub(crate) expected: FileDigest,
+    pub(crate) facts: Arc<[u8]>,
 }
 
 impl UnreadFile {
@@ -161,18 +160,16 @@ impl UnreadFile {
         &self.facts
     }
 
-    /// Reads the content through the descriptor that was open during verification, and hashes the
-    /// bytes that it returns.
+    /// Opens the archive again, reads the content, and hashes the bytes that it returns.
     ///
     /// # Errors
     /// [`DigestMismatch`](crate::ErrorKind::DigestMismatch) if the content was changed, or the
-    /// error of an archive that was damaged otherwise or can't be read.
+    /// error of an archive that was removed, was damaged otherwise or can't be read.
     pub fn read(&self) -> Result<Arc<[u8]>, Refusal> {
-        let mut reader = StoredReader {
-            tar: Arc::clone(&self.tar),
-            position: self.start,
-            checked: None,
-        };
+        let opened = (self.reopen)().and_then(StoredReader::open);
+        let opened = opened.map_err(|error| io_failed("the archive", error))?;
+        let mut reader = opened.ok_or_else(|| Refusal::new(ErrorKind::ArchiveFormat))?;
+        reader.skip(self.start);
         self.expected
             .read(|piece| reader.read_exact(piece).map_err(decoding))
     }
@@ -212,9 +209,9 @@ mod tests {
         for size in [
             0,
             1,
-            CHUNK_BYTES - 5 * 512,
-            CHUNK_BYTES,
-            3 * CHUNK_BYTES + 77,
+            MAX_BLOCK_BYTES - 5 * 512,
+            MAX_BLOCK_BYTES,
+            3 * MAX_BLOCK_BYTES + 77,
         ] {
             let (file, tar) = stored(size);
             let mut reader = StoredReader::open(file).unwrap().unwrap();
@@ -222,8 +219,8 @@ mod tests {
                 0,
                 1,
                 511,
-                CHUNK_BYTES - 1,
-                CHUNK_BYTES,
+                MAX_BLOCK_BYTES - 1,
+                MAX_BLOCK_BYTES,
                 tar.len() - 1,
                 tar.len(),
             ] {
@@ -240,7 +237,7 @@ mod tests {
 
     #[test]
     fn only_a_file_of_the_stored_length_is_read_by_a_seek() {
-        let (file, tar) = stored(CHUNK_BYTES);
+        let (file, tar) = stored(MAX_BLOCK_BYTES);
         let length = file.metadata().unwrap().len();
         for other in [length - 1, length + 1, 14, 13, 0] {
             file.set_len(other).unwrap();
@@ -255,9 +252,9 @@ mod tests {
 
     #[test]
     fn a_block_with_another_header_is_not_read() {
-        let (mut file, _) = stored(3 * CHUNK_BYTES);
+        let (mut file, _) = stored(3 * MAX_BLOCK_BYTES);
         for block in 0..4 {
-            let place = (START_BYTES + block * (CHUNK_BYTES + BLOCK_HEADER_BYTES)) as u64;
+            let place = (START_BYTES + block * (MAX_BLOCK_BYTES + BLOCK_HEADER_BYTES)) as u64;
             let mut header = [0];
             file.read_exact_at(&mut header, place).unwrap();
             let mut put = |byte| {

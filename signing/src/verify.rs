@@ -45,7 +45,7 @@ use document::{
 
 pub use crate::bundle::{Bundle, MAX_BYTES};
 pub use crate::document::Verified;
-pub use crate::stored::UnreadFile;
+pub use crate::stored::{ReopenFn, UnreadFile};
 pub use crate::timestamp::{CLOCK_SKEW, Mode};
 pub use document::{SignedManifest, envelope};
 
@@ -167,7 +167,8 @@ pub fn archive_file(
 pub type KnownFn<'a> = dyn Fn(&FileDigest) -> Option<Arc<[u8]>> + 'a;
 
 /// Verifies an archive in an open file as [`archive_file`] does, but leaves out the content of
-/// components that are `known`: they are in [`Bundle::unread`]. The signed manifest, the exact set of
+/// components that are `known`: they are in [`Bundle::unread`], and are read from the file that
+/// `reopen` opens. The signed manifest, the exact set of
 /// names and sizes, and all other files are verified. Only an archive of
 /// [`to_stored_bytes`](crate::archive::to_stored_bytes) can be read in this way; any other file is
 /// verified whole, and so is a file that would be refused, for the reason.
@@ -179,10 +180,12 @@ pub fn stored_file(
     trust: &TrustStore,
     options: &VerifyOptions<'_>,
     known: &KnownFn<'_>,
+    reopen: &Arc<ReopenFn>,
 ) -> Result<Verified<Bundle>, Refusal> {
     let verified = verified(trust, options);
     if let Ok(clone) = file.try_clone()
-        && let Some(Ok((head, files, unread))) = archive::read_stored(clone, known, verified)
+        && let Some(read) = archive::read_stored(clone, reopen, known, verified)
+        && let Ok((head, files, unread)) = read
     {
         return head.with_unread(files, unread);
     }

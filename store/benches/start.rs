@@ -292,7 +292,11 @@ fn start(
                 let store = Store::open(&directory, &state);
                 let loaded = store.and_then(|store| {
                     Ok((
-                        store.load_all_as(&verify, &|bundle| bundle, SystemTime::now())?,
+                        store.load_all_as(
+                            &|file, _| verify(file),
+                            &|bundle| bundle,
+                            SystemTime::now(),
+                        )?,
                         store.tools()?,
                     ))
                 });
@@ -305,7 +309,7 @@ fn start(
     for _ in 0..RUNS {
         let store = Store::open(&directory, &state)?;
         black_box((
-            store.load_all_as(&verify, &|bundle| bundle, SystemTime::now())?,
+            store.load_all_as(&|file, _| verify(file), &|bundle| bundle, SystemTime::now())?,
             store.tools()?,
         ));
     }

@@ -29,7 +29,7 @@ mod store;
 
 pub use error::Error;
 pub use install::{InstallOptions, InstallOutcome};
-pub use load::{LoadedBundle, Verify, VerifyResult};
+pub use load::{LoadedBundle, Verify, VerifyObject, VerifyResult};
 pub use model::{Acceptance, HeldUpdate, InstalledBundle, StoredRelease};
 pub use objects::CollectedFiles;
 pub use search::InstalledTool;

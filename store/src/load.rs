@@ -5,13 +5,14 @@
 //! changes of a release.
 
 use std::fs::File;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use rusqlite::{Transaction, params};
 use toolward_bundle::libraries::Libraries;
 use toolward_bundle::surface::{BundleSurface, Version};
 use toolward_bundle::{Content, parallel};
-use toolward_signing::verify::{Bundle, Verified};
+use toolward_signing::verify::{Bundle, ReopenFn, Verified};
 use toolward_signing::{ErrorKind, Refusal};
 
 use crate::audit_log::{NewDecision, TrustVerdict, record};
@@ -25,6 +26,10 @@ use crate::store::Store;
 /// [`archive_file`](toolward_signing::verify::archive_file) with the operator's trust store,
 /// revocations and denials. Called from several threads.
 pub type Verify<'a> = dyn Fn(&mut File) -> Result<Verified<Bundle>, Refusal> + Sync + 'a;
+
+/// Verifies an archive as [`Verify`] does; also gets a function that opens it again.
+pub type VerifyObject<'a> =
+    dyn Fn(&mut File, &Arc<ReopenFn>) -> Result<Verified<Bundle>, Refusal> + Sync + 'a;
 
 /// An installed bundle with its verified bytes or a value made from them, or with the error that
 /// prevents its use.
@@ -97,11 +102,11 @@ impl Store {
     /// When the state can't be read or written.
     pub fn load_all_as<T: Send>(
         &self,
-        verify: &Verify<'_>,
+        verify: &VerifyObject<'_>,
         make: &(dyn Fn(Verified<Bundle>) -> T + Sync),
         now: SystemTime,
     ) -> Result<Vec<LoadedBundle<T>>, Error> {
-        let loaded = self.examine(verify, make)?;
+        let loaded = self.load_objects(verify, make)?;
         self.record_load(&loaded, now)?;
         Ok(loaded)
     }
@@ -116,10 +121,19 @@ impl Store {
         verify: &Verify<'_>,
         make: &(dyn Fn(Verified<Bundle>) -> T + Sync),
     ) -> Result<Vec<LoadedBundle<T>>, Error> {
+        self.load_objects(&|file, _| verify(file), make)
+    }
+
+    fn load_objects<T: Send>(
+        &self,
+        verify: &VerifyObject<'_>,
+        make: &(dyn Fn(Verified<Bundle>) -> T + Sync),
+    ) -> Result<Vec<LoadedBundle<T>>, Error> {
         let _lock = self.share_objects()?;
         let installed = self.state.read(InstalledBundle::all)?;
         let load = |one: &InstalledBundle| {
-            let bundle = self.open_object(one, verify);
+            let reopen = self.objects.reopen(one.digest);
+            let bundle = self.open_object(one, &|file| verify(file, &reopen));
             let is_partly_read = bundle.as_ref().is_ok_and(|one| !one.unread.is_empty());
             (bundle.map(make), is_partly_read)
         };

@@ -3,13 +3,15 @@
 //! keeps garbage collection from running while files are read or written.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use toolward_signing::Digest;
+use toolward_signing::verify::ReopenFn;
 use toolward_support::files::{Lock as LockKind, temporary_name, write_new_at};
 
 use crate::error::Error;
@@ -17,9 +19,20 @@ use crate::error::Error;
 /// The ending of an object's name.
 const ENDING: &str = ".toolbundle";
 
+fn open(objects: &OwnedFd, digest: &Digest) -> io::Result<File> {
+    // `NONBLOCK`, so that a pipe in the file's place doesn't block.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let name = file_name(digest);
+    let file = File::from(rustix::fs::openat(objects, &name, flags, Mode::empty())?);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other(format!("{name} is not a regular file"))),
+    }
+}
+
 /// The directories of the objects.
 pub(crate) struct Objects {
-    pub(crate) objects: OwnedFd,
+    pub(crate) objects: Arc<OwnedFd>,
     pub(crate) temporary: OwnedFd,
 }
 
@@ -40,21 +53,17 @@ impl Objects {
 
     /// Opens a file. `None` if it is missing.
     pub(crate) fn open(&self, digest: &Digest) -> Result<Option<File>, Error> {
-        let fail = |error: std::io::Error| Error::io("a file of the store", error);
-        // `NONBLOCK`, so that a pipe in the file's place doesn't block.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = match rustix::fs::openat(&self.objects, file_name(digest), flags, Mode::empty())
-        {
-            Ok(file) => File::from(file),
-            Err(Errno::NOENT) => return Ok(None),
-            Err(error) => return Err(fail(error.into())),
-        };
-        if !file.metadata().map_err(fail)?.is_file() {
-            return Err(Error::Io(
-                format!("{} is not a regular file", file_name(digest)).into(),
-            ));
+        match open(&self.objects, digest) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("a file of the store", error)),
         }
-        Ok(Some(file))
+    }
+
+    /// Opens the file whenever it is called.
+    pub(crate) fn reopen(&self, digest: Digest) -> Arc<ReopenFn> {
+        let objects = Arc::clone(&self.objects);
+        Arc::new(move || open(&objects, &digest))
     }
 
     /// Whether the file exists and has exactly these bytes.

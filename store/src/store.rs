@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use toolward_bundle::surface::BundleSurface;
@@ -27,8 +27,9 @@ fn folders(
     open: fn(&Path, Protection) -> Result<Folder, files::Error>,
 ) -> Result<(Folder, Objects), files::Error> {
     let opened = open(directory, Protection::Private)?;
-    let objects = open(&directory.join("objects"), Protection::Private)?.into();
+    let objects: OwnedFd = open(&directory.join("objects"), Protection::Private)?.into();
     let temporary = open(&directory.join("tmp"), Protection::Private)?.into();
+    let objects = Arc::new(objects);
     Ok((opened, Objects { objects, temporary }))
 }
 

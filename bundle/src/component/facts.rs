@@ -26,9 +26,10 @@ struct Facts {
 }
 
 impl Surface {
-    /// The facts about the component in `bytes`, or `None` if it can't be read.
+    /// The facts about the component in `bytes`. `None` if it can't be read, or does not export
+    /// [`HANDLER`](super::HANDLER): then its functions must be read as well.
     pub fn facts(bytes: &[u8]) -> Option<Vec<u8>> {
-        let surface = Self::read(bytes).ok()?;
+        let surface = Self::read(bytes).ok().filter(Self::exports_handler)?;
         let exports = surface.exports.into_iter();
         let facts = Facts {
             version: VERSION,
@@ -43,6 +44,11 @@ impl Surface {
             size: surface.size,
         };
         serde_json::to_vec(&facts).ok()
+    }
+
+    /// Whether these facts suffice for a component of this size, so that it need not be read.
+    pub fn is_known(facts: &[u8], size: u64) -> bool {
+        Self::from_facts(facts).is_some_and(|surface| surface.size == size)
     }
 
     /// Reads the surface from facts, which must come from a trusted source. `None` for facts of
@@ -68,6 +74,7 @@ impl Surface {
 
 #[cfg(test)]
 mod tests {
+    use super::super::HANDLER;
     use super::*;
 
     #[test]
@@ -77,8 +84,8 @@ mod tests {
             (core module $m (memory 1))
             (core instance (instantiate $m))
             (component)
-            (type $t u8)
-            (export "t" (type $t))
+            (instance $handler)
+            (export "toolward:driver/handler@0.1.0" (instance $handler))
         )"#;
         let wasm = wat::parse_str(text).unwrap();
         let facts = Surface::facts(&wasm).unwrap();
@@ -90,11 +97,14 @@ mod tests {
     #[test]
     fn facts_of_another_version_or_kind_are_not_read() {
         assert_eq!(Surface::facts(b"no component"), None);
-        let wasm = wat::parse_str("(component (type $t u8) (export \"t\" (type $t)))").unwrap();
+        let without = wat::parse_str("(component (type $t u8) (export \"t\" (type $t)))").unwrap();
+        assert_eq!(Surface::facts(&without), None);
+        let text = format!("(component (instance $i) (export \"{HANDLER}\" (instance $i)))");
+        let wasm = wat::parse_str(text).unwrap();
         let facts = String::from_utf8(Surface::facts(&wasm).unwrap()).unwrap();
         for (good, bad) in [
             ("\"version\":1", "\"version\":2"),
-            ("\"type\"", "\"other\""),
+            ("\"instance\"", "\"other\""),
             ("\"size\"", "\"sizes\""),
             ("}", ""),
         ] {

@@ -43,7 +43,7 @@ pub(crate) fn component(
 
 /// Reads the component of one driver, if it has one. If a `manifest` is given, the digest is taken
 /// from it, so the caller must have checked that the files match. A component that `signed` has
-/// unread is described by its facts, or is read if these are of another version.
+/// unread is described by its facts.
 pub(crate) fn readable(
     driver: &Located<Driver>,
     files: &Files,
@@ -57,33 +57,11 @@ pub(crate) fn readable(
     // A driver of this kind always has the field, so the default is never used.
     let name = driver.value.component.as_deref().unwrap_or("driver.wasm");
     let path = beside(&driver.path, name);
-    let content = match (
-        files.get(&path),
-        signed.and_then(|bundle| bundle.unread.get(&*path)),
-    ) {
-        (Some(bytes), _) => ComponentContent::Bytes(Arc::clone(bytes)),
-        (None, Some(file)) => ComponentContent::Unread(file.clone()),
-        (None, None) => {
-            return Err(report.error(
-                "component",
-                &codes::COMPONENT_MISSING,
-                format!("the component {path} is not in the bundle"),
-                Some("build it: `toolward build`"),
-            ));
-        }
-    };
-    let known = match &content {
-        // A manifest with another size can't be true, and the component is refused when it is read.
-        ComponentContent::Unread(file) => {
-            Surface::from_facts(file.facts()).filter(|surface| surface.size == file.expected().size)
-        }
-        ComponentContent::Bytes(_) => None,
-    };
-    let (content, surface) = match known {
-        Some(surface) => (content, surface),
-        None => {
-            let bytes = report.bytes(&path, &content)?;
-            let surface = Surface::read(&bytes).map_err(|error| {
+    let unread = signed.and_then(|bundle| bundle.unread.get(&*path));
+    let known = unread.and_then(|file| Some((file, Surface::from_facts(file.facts())?)));
+    let (content, surface) = match (files.get(&path), known) {
+        (Some(bytes), _) => {
+            let surface = Surface::read(bytes).map_err(|error| {
                 report.error(
                     "component",
                     &codes::COMPONENT_INVALID,
@@ -91,7 +69,16 @@ pub(crate) fn readable(
                     error.hint().as_deref(),
                 )
             })?;
-            (ComponentContent::Bytes(bytes), surface)
+            (ComponentContent::Bytes(Arc::clone(bytes)), surface)
+        }
+        (None, Some((file, surface))) => (ComponentContent::Unread(file.clone()), surface),
+        (None, None) => {
+            return Err(report.error(
+                "component",
+                &codes::COMPONENT_MISSING,
+                format!("the component {path} is not in the bundle"),
+                Some("build it: `toolward build`"),
+            ));
         }
     };
     let listed = manifest.and_then(|manifest| manifest.entry(&path));
@@ -155,13 +142,6 @@ impl DriverReport<'_> {
         let found = Diagnostic::new(code, &self.driver.path, at, message);
         let hint = hint.map(str::to_owned);
         Box::new(Diagnostic { hint, ..found })
-    }
-
-    fn bytes(&self, path: &str, content: &ComponentContent) -> Result<Arc<[u8]>, Box<Diagnostic>> {
-        content.read().map_err(|refusal| {
-            let message = format!("{path}: {refusal}");
-            self.error("component", &codes::COMPONENT_INVALID, message, None)
-        })
     }
 
     fn world(&self, path: &str, surface: &Surface) -> Box<Diagnostic> {
@@ -263,7 +243,9 @@ fn called_functions(
     if entries.iter().all(|entry| entry.world == World::Toolward) {
         return Ok(called);
     }
-    let bytes = report.bytes(path, &component.content)?;
+    let bytes = component.content.read().map_err(|refusal| {
+        report.entry_error(0, &codes::COMPONENT_INVALID, format!("{path}: {refusal}"))
+    })?;
     let functions = Functions::read(&bytes, &component.surface.exports)
         .map_err(|error| report.entry_error(0, &codes::COMPONENT_INVALID, error.to_string()))?;
     for (index, entry) in entries.iter().enumerate() {

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use toolward_author::Sealed;
+use toolward_bundle::component::Surface;
 use toolward_bundle::dev::PackedBundle;
 use toolward_bundle::{Content, ContentError};
 use toolward_signing::archive::to_stored_bytes;
@@ -12,7 +13,7 @@ use toolward_signing::digest::Digest;
 use toolward_signing::key::SigningKey;
 use toolward_signing::manifest::FileDigest;
 use toolward_signing::trust::TrustStore;
-use toolward_signing::verify::{self, VerifyOptions};
+use toolward_signing::verify::{self, ReopenFn, VerifyOptions};
 
 use crate::demo::Demo;
 
@@ -50,9 +51,13 @@ pub(crate) fn read_stored(
     let known = |found: &FileDigest| {
         let mut files = bundle.files.values();
         let bytes = files.find(|bytes| Digest::of(bytes) == found.blake3)?;
-        facts(bytes).map(Arc::from)
+        let facts = facts(bytes).filter(|facts| Surface::is_known(facts, found.size));
+        facts.map(Arc::from)
     };
-    Content::from_verified(verify::stored_file(&mut file, &trust, &options, &known).unwrap())
+    let again = file.try_clone().unwrap();
+    let reopen: Arc<ReopenFn> = Arc::new(move || again.try_clone());
+    let verified = verify::stored_file(&mut file, &trust, &options, &known, &reopen);
+    Content::from_verified(verified.unwrap())
 }
 
 /// A packed bundle with files that `pack` would refuse and a matching manifest, as a hostile

@@ -7,14 +7,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use toolward_bundle::component::ComponentContent;
+use toolward_bundle::component::{ComponentContent, Surface};
 use toolward_host::{Cache, CompileError, CompileReason, Compiler, EngineProfile, Host, InProcess};
 use toolward_signing::archive::{Contents, to_stored_bytes};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::SigningKey;
 use toolward_signing::manifest::FileDigest;
 use toolward_signing::trust::TrustStore;
-use toolward_signing::verify::{self, UnreadFile, VerifyOptions};
+use toolward_signing::verify::{self, ReopenFn, UnreadFile, VerifyOptions};
 use toolward_signing::{Digest, MANIFEST_TYPE};
 
 use crate::fixture::{Extra, Fixture, hostile_wasm, still_serves};
@@ -132,7 +132,9 @@ fn unread(object: &Path, wasm: &[u8]) -> UnreadFile {
     let known = |_: &FileDigest| Some(Arc::from(*b"facts"));
     let trust = TrustStore::for_key(key.public());
     let mut file = std::fs::File::open(object).unwrap();
-    let bundle = verify::stored_file(&mut file, &trust, &options, &known).unwrap();
+    let path_of_object = object.to_owned();
+    let reopen: Arc<ReopenFn> = Arc::new(move || std::fs::File::open(&path_of_object));
+    let bundle = verify::stored_file(&mut file, &trust, &options, &known, &reopen).unwrap();
     bundle.unread[path].clone()
 }
 
@@ -142,10 +144,11 @@ async fn an_unread_component_is_refused_if_it_was_changed_and_not_read_if_its_co
     let directory = tempfile::tempdir().unwrap();
     let [cache, object] = ["cache", "object"].map(|name| directory.path().join(name));
     let file = unread(&object, &std::fs::read(hostile_wasm()).unwrap());
-    let host = || {
+    let host_with = |falsify: fn(&mut Surface)| {
         let mut content = fixture.content();
         let component = content.drivers[0].component.as_mut().unwrap();
         component.content = ComponentContent::Unread(file.clone());
+        falsify(&mut component.surface);
         let cache = Cache::open(&cache).unwrap();
         Host::builder()
             .bundle(content)
@@ -153,6 +156,7 @@ async fn an_unread_component_is_refused_if_it_was_changed_and_not_read_if_its_co
             .build()
             .unwrap()
     };
+    let host = || host_with(|_| {});
     let good = std::fs::read(&object).unwrap();
     let mut changed = good.clone();
     changed[good.len() / 2] ^= 1;
@@ -161,6 +165,12 @@ async fn an_unread_component_is_refused_if_it_was_changed_and_not_read_if_its_co
     std::fs::write(&object, &changed).unwrap();
     let error = crate::fixture::error(&first, serde_json::json!({"do": "echo"})).await;
     assert_eq!(error.code.as_str(), "upstream_error");
+    assert_eq!(error.cause.unwrap()["code"], "component-changed");
+    assert_eq!(artifacts(&cache), Vec::<PathBuf>::new());
+    // The facts in a cache that someone else wrote.
+    std::fs::write(&object, &good).unwrap();
+    let false_facts = host_with(|surface| surface.imports.clear());
+    let error = crate::fixture::error(&false_facts, serde_json::json!({"do": "echo"})).await;
     assert_eq!(error.cause.unwrap()["code"], "component-changed");
     assert_eq!(artifacts(&cache), Vec::<PathBuf>::new());
     // This is not a verdict on the component.

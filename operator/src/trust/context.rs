@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use toolward_bundle::component::Surface;
 use toolward_bundle::content::{Content, ContentOrigin};
 use toolward_bundle::libraries::Reading;
 use toolward_bundle::parallel;
@@ -19,7 +21,9 @@ use toolward_signing::publisher::Terms;
 use toolward_signing::revocation::Revocations;
 use toolward_signing::timestamp::Timestamp;
 use toolward_signing::trust::{TrustSettings, TrustStore};
-use toolward_signing::verify::{self, Bundle, ProgressFn, Verified, VerifyOptions, VerifyProgress};
+use toolward_signing::verify::{
+    self, Bundle, ProgressFn, ReopenFn, Verified, VerifyOptions, VerifyProgress,
+};
 
 use super::Trust;
 use crate::environment::JointProgress;
@@ -134,9 +138,13 @@ impl TrustContext {
         &self,
         file: &mut File,
         broker: &Broker,
+        reopen: &Arc<ReopenFn>,
     ) -> Result<Verified<Bundle>, Refusal> {
-        let known = |component: &FileDigest| broker.facts(&component.blake3);
-        verify::stored_file(file, &self.store, &self.options(None), &known)
+        let known = |component: &FileDigest| {
+            let facts = broker.facts(&component.blake3);
+            facts.filter(|facts| Surface::is_known(facts, component.size))
+        };
+        verify::stored_file(file, &self.store, &self.options(None), &known, reopen)
     }
 
     /// Verifies an archive in memory.

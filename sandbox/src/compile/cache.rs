@@ -104,9 +104,9 @@ impl Cache {
             .is_some()
     }
 
-    /// Signs an artifact and facts about its component, writes it atomically in place of an earlier one, and makes room for it.
-    /// Returns false if the artifact with its signature is larger than the cache's limit and was
-    /// not kept.
+    /// Signs an artifact and facts about its component, writes it atomically in place of an earlier
+    /// one, and makes room for it. Returns false if the artifact with its signature is larger than
+    /// the cache's limit and was not kept.
     pub(super) fn put(&self, claim: Claim<'_>, bytes: &[u8], facts: &[u8]) -> io::Result<bool> {
         let footer = claim.footer(&blake3::hash(bytes), facts, &self.key);
         if bytes.len().saturating_add(footer.len()) as u64 > self.limit {

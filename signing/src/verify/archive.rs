@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, Read};
+use std::sync::Arc;
 
 use zstd::stream::read::Decoder;
 
@@ -14,7 +15,7 @@ use crate::archive::{check_ratio, tar_size, with_decoder};
 use crate::error::{ErrorKind, Refusal, decoding};
 use crate::manifest::{self, ENVELOPE_FILE, FileDigest, FileRole, Manifest};
 use crate::path::BundlePath;
-use crate::stored::{StoredReader, UnreadFile};
+use crate::stored::{ReopenFn, StoredReader, UnreadFile};
 use crate::text::{bytes, quoted_bytes};
 use crate::{envelope, provenance};
 
@@ -43,12 +44,17 @@ pub(super) fn read<H: BundleHead>(
 /// components. `None` if the file is not a stored archive.
 pub(super) fn read_stored<H: BundleHead>(
     file: File,
+    reopen: &Arc<ReopenFn>,
     known: &KnownFn<'_>,
     open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
 ) -> Option<Result<(H, Files, Unread), Refusal>> {
     let reader = StoredReader::open(file).ok()??;
     let size = reader.length().ok()?;
-    let mut tar = StoredSource { reader, known };
+    let mut tar = StoredSource {
+        reader,
+        reopen,
+        known,
+    };
     Some(read_tar(&mut tar, size, open))
 }
 
@@ -71,6 +77,7 @@ impl<R: BufRead> TarSource for Decoder<'_, R> {
 
 struct StoredSource<'a> {
     reader: StoredReader,
+    reopen: &'a Arc<ReopenFn>,
     known: &'a KnownFn<'a>,
 }
 
@@ -82,8 +89,12 @@ impl Read for StoredSource<'_> {
 
 impl TarSource for StoredSource<'_> {
     fn skip(&mut self, expected: FileDigest) -> Option<UnreadFile> {
-        let facts = (self.known)(&expected)?;
-        Some(self.reader.skip(expected, facts))
+        Some(UnreadFile {
+            facts: (self.known)(&expected)?,
+            reopen: Arc::clone(self.reopen),
+            start: self.reader.skip(expected.size),
+            expected,
+        })
     }
 
     fn count_rest(&mut self) -> io::Result<u64> {

@@ -120,7 +120,9 @@ fn a_revoked_digest_is_refused_at_load_though_it_is_installed() {
         error.code().contains("revoked") || error.code().contains("denied"),
         "{error}"
     );
-    let loaded = store.load_all_as(&verify, &|bundle| bundle, now()).unwrap();
+    let loaded = store
+        .load_all_as(&|file, _| verify(file), &|bundle| bundle, now())
+        .unwrap();
     assert!(loaded[0].bundle.is_err());
 }
 

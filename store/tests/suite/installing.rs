@@ -125,7 +125,7 @@ fn all_installed_bundles_load_by_id_and_one_refusal_keeps_none_of_the_others() {
     let bad = store.installed("demo.greet07").unwrap().unwrap();
     std::fs::remove_file(place.object(&bad.digest)).unwrap();
     let loaded = store
-        .load_all_as(&verifier(), &|bundle| bundle, now())
+        .load_all_as(&|file, _| verifier()(file), &|bundle| bundle, now())
         .unwrap();
     let ids: Vec<_> = loaded.iter().map(|one| one.installed.id.clone()).collect();
     assert!(ids.is_sorted() && ids.len() == 20);

@@ -121,7 +121,7 @@ fn sixteen_installers_at_once_leave_every_bundle_and_the_highest_release() {
     assert!(ended.iter().all(|success| *success), "{ended:?}");
     let store = place.open();
     let loaded = store
-        .load_all_as(&verifier(), &|bundle| bundle, now())
+        .load_all_as(&|file, _| verifier()(file), &|bundle| bundle, now())
         .unwrap();
     assert_eq!(loaded.len(), 17);
     assert!(loaded.iter().all(|one| one.bundle.is_ok()));

@@ -23,7 +23,7 @@ fn installing_refusing_loading_and_removing_are_recorded_with_their_reason() {
     let installed = install(&store, &Release::new(2));
     refused(&store, &Release::new(1));
     store
-        .load_all_as(&verifier(), &|bundle| bundle, now())
+        .load_all_as(&|file, _| verifier()(file), &|bundle| bundle, now())
         .unwrap();
     store.remove("demo.greet", now()).unwrap();
     let all = store.decisions(&DecisionFilter::default()).unwrap();

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolward_bundle::component::{Component as Source, ComponentContent};
+use toolward_bundle::component::{Component as Source, ComponentContent, Surface};
 use toolward_contract::driver::Driver;
 use toolward_sandbox::compile::{
     Callers, CompileBackend, CompileError, CompileReason, Component, Stage,
@@ -224,6 +224,24 @@ struct Job {
     component_bytes: usize,
 }
 
+/// The verified bytes of a component. If they were not read before, they must be as the facts state
+/// with which the declarations were checked.
+fn content(source: &Source) -> Result<Arc<[u8]>, CompileError> {
+    let changed = |problem| CompileError::new(CompileReason::Changed, problem);
+    let read = source.content.read();
+    let wasm = read.map_err(|refusal| changed(refusal.to_string()))?;
+    match &source.content {
+        ComponentContent::Unread(_)
+            if Surface::read(&wasm).ok().as_ref() != Some(&source.surface) =>
+        {
+            Err(changed(
+                "it is not as the facts in the cache state".to_owned(),
+            ))
+        }
+        _ => Ok(wasm),
+    }
+}
+
 impl Job {
     fn new(host: &Arc<Preparer>) -> Result<Self, CompileError> {
         let ready = host
@@ -252,12 +270,7 @@ impl Job {
         self.check_size(&source)?;
         let component = match self.cached(&source) {
             Some(component) => component,
-            None => {
-                let wasm = source.content.read().map_err(|refusal| {
-                    CompileError::new(CompileReason::Changed, refusal.to_string())
-                })?;
-                self.load(driver, &source.digest, &wasm)?
-            }
+            None => self.load(driver, &source.digest, &content(&source)?)?,
         };
         self.link(driver, &source, &component)
     }
