@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use toolward_signing::Digest;
 use toolward_signing::verify::UnreadFile;
-use toolward_signing::{Digest, Refusal};
 use toolward_support::report::codes;
 use wasmparser::{Validator, WasmFeatures};
 
@@ -149,20 +149,6 @@ pub enum ComponentContent {
     Unread(UnreadFile),
 }
 
-impl ComponentContent {
-    /// The verified bytes.
-    ///
-    /// # Errors
-    ///
-    /// When the file was changed after its bundle was verified, or can't be read.
-    pub fn read(&self) -> Result<Arc<[u8]>, Refusal> {
-        match self {
-            Self::Bytes(bytes) => Ok(Arc::clone(bytes)),
-            Self::Unread(file) => file.read(),
-        }
-    }
-}
-
 /// A driver's component: the bytes to compile and their outside.
 #[derive(Debug, Clone)]
 pub struct Component {
@@ -176,6 +162,26 @@ pub struct Component {
     pub surface: Surface,
     /// The functions that the host calls with their own types (the world `wit`), by name.
     pub functions: BTreeMap<String, Arc<Function>>,
+}
+
+impl Component {
+    /// The verified bytes. Bytes that were unread must also be as the facts state, with which the
+    /// declarations were checked.
+    ///
+    /// # Errors
+    ///
+    /// Why the file can't be read, or is not as it was when its bundle was verified.
+    pub fn read(&self) -> Result<Arc<[u8]>, String> {
+        let file = match &self.content {
+            ComponentContent::Bytes(bytes) => return Ok(Arc::clone(bytes)),
+            ComponentContent::Unread(file) => file,
+        };
+        let bytes = file.read().map_err(|refusal| refusal.to_string())?;
+        match Surface::read(&bytes) {
+            Ok(surface) if surface == self.surface => Ok(bytes),
+            _ => Err("it is not as the facts in the cache state".to_owned()),
+        }
+    }
 }
 
 impl Surface {

@@ -1,5 +1,5 @@
-//! Calls to other tools, named in the contract's `requires.tools` and granted. Each of these calls
-//! goes through all stages of the host, within what is left of the limits of the driver's own call.
+//! Calls to other tools, named in the contract's `requires.tools` and granted. Each call goes
+//! through all stages of the host, with the rest of this call's limits.
 //!
 //! Outside a component (in a driver's own tests), only the tools of [`testing::Grants`] exist.
 

@@ -277,16 +277,17 @@ impl Entry {
     /// About how many bytes the items of its lists take, in memory or in a line.
     pub(crate) fn list_weight(&self) -> usize {
         let call = self.event.call().map_or(0, |call| {
-            64 * (call.mutates.len() + call.rejected.len() + call.rules.len())
+            64 * (call.mutates.len() + 2 * call.rejected.len() + call.rules.len())
         });
         let outcome = self.event.outcome().map_or(0, |outcome| {
             64 * (outcome.attempts.len() + outcome.violations.len())
         });
-        let codes = match &self.event {
+        let others = match &self.event {
+            Event::Opened(body) => 64 * body.bundles.len(),
             Event::RefusedMore(body) => 96 * body.codes.len(),
             _ => 0,
         };
-        call + outcome + codes
+        call + outcome + others
     }
 }
 

@@ -122,7 +122,7 @@ impl Installer<'_> {
         let mut left = BUNDLE_BUDGET;
         let components = components.values();
         let components =
-            components.filter_map(|(id, component)| Some((*id, component.content.read().ok()?)));
+            components.filter_map(|(id, component)| Some((*id, component.read().ok()?)));
         let components: Vec<_> = components.collect();
         compile_each(
             components.iter().map(|(id, wasm)| (*id, &**wasm)),

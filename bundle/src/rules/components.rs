@@ -243,8 +243,8 @@ fn called_functions(
     if entries.iter().all(|entry| entry.world == World::Toolward) {
         return Ok(called);
     }
-    let bytes = component.content.read().map_err(|refusal| {
-        report.entry_error(0, &codes::COMPONENT_INVALID, format!("{path}: {refusal}"))
+    let bytes = component.read().map_err(|problem| {
+        report.entry_error(0, &codes::COMPONENT_INVALID, format!("{path}: {problem}"))
     })?;
     let functions = Functions::read(&bytes, &component.surface.exports)
         .map_err(|error| report.entry_error(0, &codes::COMPONENT_INVALID, error.to_string()))?;

@@ -122,7 +122,7 @@ fn an_unread_component_is_checked_against_the_declarations_of_each_bundle() {
         (found.digest, &found.surface),
         (expected.digest, &expected.surface)
     );
-    let read = |one: &Component| one.content.read().unwrap();
+    let read = |one: &Component| one.read().unwrap();
     assert_eq!(read(found), read(expected));
 
     // The same component in a bundle that declares less.

@@ -14,7 +14,7 @@ fn a_signed_bundle_gives_its_contracts_drivers_and_components() {
     let drivers: Vec<_> = content.drivers_for(tool).collect();
     assert_eq!(drivers.len(), 1);
     let found = drivers[0].component.as_ref().unwrap();
-    assert_eq!(*found.content.read().unwrap(), *handler());
+    assert_eq!(*found.read().unwrap(), *handler());
     assert!(matches!(content.origin, ContentOrigin::Signed { .. }));
     assert_eq!(content.index.tools.len(), 1);
 }

@@ -12,6 +12,7 @@ use toolward_host::confine::Confinement;
 use toolward_host::{Host, memory};
 use toolward_ledger::Pending;
 use toolward_mcp::Service;
+use toolward_operator::bundles::SourceKind;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::reload::{BundleWatch, prepare};
 use toolward_operator::{Operator, runtime_with};
@@ -138,8 +139,17 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
     };
     let setup = operator.configured();
     let started = helper::start_recorder(setup, context, log)?;
-    let broker = operator.broker(&helper::compiler()?)?;
-    let watch = BundleWatch::load_known(Arc::clone(&operator), &broker)?;
+    // The cache of the broker has facts about components of installed bundles. For other bundles,
+    // the broker is opened later, so that a refused bundle leaves no cache.
+    let broker = || operator.broker(&helper::compiler()?);
+    let known = match operator.source.kind() {
+        SourceKind::Installed => Some(broker()?),
+        _ => None,
+    };
+    let watch = match &known {
+        Some(broker) => BundleWatch::load_known(Arc::clone(&operator), broker)?,
+        None => BundleWatch::load(Arc::clone(&operator))?,
+    };
     let confinement = arguments.confine.recorded(trust, context)?;
     let begin = |started: StartedRecorder| {
         started.begin(&watch.loaded().contents, Some(watch.granted()), confinement)
@@ -161,7 +171,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
     };
     let denials = denials.filter(|_| not_kept.is_none());
     let builder = FeaturesBuilder {
-        broker,
+        broker: known.map_or_else(broker, Ok)?,
         programs: match &replaying {
             None => Programs::start(watch.granted(), context)?,
             Some(_) => Programs::default(),

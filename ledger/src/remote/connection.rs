@@ -181,14 +181,14 @@ fn take(
 }
 
 /// The bytes that a request of this many bytes counts as: for an entry, at least about the bytes of
-/// its line and its payloads. A line is up to twice as long as the event in the frame, and has names
-/// of fields for each item of its lists.
+/// its line and its payloads. A line is up to three times as long as the event in the frame, and has
+/// names of fields for each item of its lists.
 fn size(request: &RequestFrame, bytes: usize) -> usize {
     let (RequestFrame::Append { entry, .. } | RequestFrame::Queue(entry)) = request else {
         return bytes;
     };
     let payloads: usize = entry.payloads.iter().map(|(_, bytes)| bytes.len()).sum();
-    2 * bytes - payloads + entry.list_weight()
+    3 * bytes - 2 * payloads + 128 * entry.payloads.len() + entry.list_weight()
 }
 
 /// Answers the requests in their order. A request that waits for another attempt to write it delays

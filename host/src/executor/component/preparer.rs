@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolward_bundle::component::{Component as Source, ComponentContent, Surface};
+use toolward_bundle::component::{Component as Source, ComponentContent};
 use toolward_contract::driver::Driver;
 use toolward_sandbox::compile::{
     Callers, CompileBackend, CompileError, CompileReason, Component, Stage,
@@ -224,24 +224,6 @@ struct Job {
     component_bytes: usize,
 }
 
-/// The verified bytes of a component. If they were not read before, they must be as the facts state
-/// with which the declarations were checked.
-fn content(source: &Source) -> Result<Arc<[u8]>, CompileError> {
-    let changed = |problem| CompileError::new(CompileReason::Changed, problem);
-    let read = source.content.read();
-    let wasm = read.map_err(|refusal| changed(refusal.to_string()))?;
-    match &source.content {
-        ComponentContent::Unread(_)
-            if Surface::read(&wasm).ok().as_ref() != Some(&source.surface) =>
-        {
-            Err(changed(
-                "it is not as the facts in the cache state".to_owned(),
-            ))
-        }
-        _ => Ok(wasm),
-    }
-}
-
 impl Job {
     fn new(host: &Arc<Preparer>) -> Result<Self, CompileError> {
         let ready = host
@@ -270,7 +252,12 @@ impl Job {
         self.check_size(&source)?;
         let component = match self.cached(&source) {
             Some(component) => component,
-            None => self.load(driver, &source.digest, &content(&source)?)?,
+            None => {
+                let wasm = source.read();
+                let wasm =
+                    wasm.map_err(|problem| CompileError::new(CompileReason::Changed, problem))?;
+                self.load(driver, &source.digest, &wasm)?
+            }
         };
         self.link(driver, &source, &component)
     }
@@ -353,9 +340,9 @@ pub(super) fn refused(driver: &LoadedComponent, error: &CompileError) -> CallErr
         CompileReason::Invalid | CompileReason::Crashed => {
             call.with_hint("report this to the driver's publisher")
         }
-        CompileReason::Changed => {
-            call.with_hint("install the bundle again: `toolward install SOURCE`")
-        }
+        CompileReason::Changed => call.with_hint(
+            "try again; if it lasts, install the bundle again: `toolward install SOURCE`",
+        ),
         reason if reason.is_verdict() => call.with_hint(
             "report this to the driver's publisher, or raise the host's limit on compiling",
         ),
