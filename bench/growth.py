@@ -242,7 +242,7 @@ def ledger(rig):
             yield "ledger-start", size, 1e3 * median(101, lambda: timed(lambda: home.serve().end()))
             yield "ledger-list", size, 1e3 * median(101, lambda: timed(lambda: home.run("ledger", "list")))
             newest = home.output("ledger", "list", "--limit", "1", "--json", "--tool", "growth.echo")
-            invocation = json.loads(newest)["invocation"]
+            invocation = json.loads(newest)["record"]["body"]["invocation"]
             yield "ledger-show", size, 1e3 * median(101, lambda: timed(lambda: home.run("ledger", "show", invocation)))
             yield "ledger-verify", size, 1e3 * timed(lambda: home.run("ledger", "verify"))
             folder = home.path / ".local/share/toolward"

@@ -32,7 +32,9 @@ pub fn archive_walk(data: &[u8]) -> bool {
     let Some(bundle) = accepted(&compressed(&tar)) else {
         return false;
     };
-    let again = bundle.contents().and_then(|contents| archive::to_bytes(&contents));
+    let again = bundle
+        .contents()
+        .and_then(|contents| archive::to_bytes(&contents));
     let again = again.unwrap_or_else(|refusal| panic!("{refusal}"));
     let again = zstd::decode_all(again.as_slice()).expect("what is written is a frame");
     assert_eq!(again, tar, "an archive has one writing");
