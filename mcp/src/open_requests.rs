@@ -18,12 +18,18 @@ const RETRY_AFTER_DELAY: Duration = Duration::from_secs(1);
 /// JSON-RPC, a code for servers to define: too many requests.
 const SERVER_ERROR: ErrorCode = ErrorCode(-32000);
 
+/// From this number of open calls on, their answers may be joined. A client of few calls would wait
+/// longer for an answer, and save little.
+const MANY_CALLS: usize = 4;
+
 /// The requests that a client waits for.
 #[derive(Debug, Default)]
 pub(crate) struct OpenRequests {
     requests: HashMap<RequestId, Open>,
     cost: usize,
     calls: usize,
+    /// How many of the open calls came while no other call was open.
+    first_calls: usize,
     cancelled: CancelledIds,
 }
 
@@ -32,6 +38,8 @@ struct Open {
     cost: usize,
     /// Why the call is cancelled. Set for tool calls only.
     cancellation: Option<SharedCancellation>,
+    /// 1 for a call that came while no other call was open.
+    first_calls: usize,
 }
 
 impl Open {
@@ -50,6 +58,11 @@ impl OpenRequests {
     /// How many of the open requests are tool calls.
     pub(crate) fn calls(&self) -> usize {
         self.calls
+    }
+
+    /// Whether many calls are open, and each of them came while another one was open.
+    pub(crate) fn many_came_together(&self) -> bool {
+        self.calls >= MANY_CALLS && self.first_calls == 0
     }
 
     pub(crate) fn cancelled(&mut self, id: &RequestId) {
@@ -74,6 +87,7 @@ impl OpenRequests {
         self.cost = self.cost.saturating_sub(open.cost);
         let calls = usize::from(open.cancellation.is_some());
         self.calls = self.calls.saturating_sub(calls);
+        self.first_calls = self.first_calls.saturating_sub(open.first_calls);
         Some(open)
     }
 
@@ -95,9 +109,15 @@ impl OpenRequests {
             return Err(too_many());
         }
         let calls = usize::from(cancellation.is_some());
+        let first_calls = usize::from(calls > self.calls);
+        self.first_calls = self.first_calls.saturating_add(first_calls);
         self.calls = self.calls.saturating_add(calls);
-        self.requests
-            .insert(id.clone(), Open { cost, cancellation });
+        let open = Open {
+            cost,
+            cancellation,
+            first_calls,
+        };
+        self.requests.insert(id.clone(), open);
         self.cost = costs;
         Ok(())
     }

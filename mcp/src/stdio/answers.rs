@@ -32,11 +32,12 @@ pub(super) struct Answers<W> {
 
 impl<W: AsyncWrite + Send + Unpin + 'static> Answers<W> {
     /// Sends a message, which may answer a request. Returns `None` if the answer waits for the
-    /// other answers of its list.
+    /// other answers of its list. If it `may_wait`, it may be written with later ones.
     pub(super) fn send(
         &mut self,
         message: &Outgoing,
         answered: Option<&RequestId>,
+        may_wait: bool,
     ) -> io::Result<Option<Written>> {
         // The message is written as text even if it waits, since text takes less memory than
         // values.
@@ -47,9 +48,9 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Answers<W> {
         };
         match collected {
             Collected::Kept => Ok(None),
-            Collected::Line(line) => Ok(Some(self.writer.write(line))),
+            Collected::Line(line) => Ok(Some(self.writer.write(line, false))),
             Collected::Alone(line) if self.writer.has_room(line.len()) => {
-                Ok(Some(self.writer.write(line)))
+                Ok(Some(self.writer.write(line, may_wait)))
             }
             Collected::Alone(_) => {
                 let refusal = answered.and_then(|id| refusal(Some(id), &dropped()).ok());

@@ -124,6 +124,12 @@ impl ReadAhead {
         read_ahead
     }
 
+    /// Whether calls that come while others are open run on threads that do not serve the
+    /// connection.
+    pub(super) fn calls_run_elsewhere(&self) -> bool {
+        self.threads.serving_threads == 0
+    }
+
     fn per_processor(&self, calls: usize) -> usize {
         calls.saturating_mul(self.threads.processors.min(MAX_BATCH_PROCESSORS))
     }

@@ -327,7 +327,9 @@ where
         if let Some(id) = &answered {
             self.messages.open.answered(id);
         }
-        let written = self.messages.answers.send(&item, answered.as_ref());
+        let (open, read_ahead) = (&self.messages.open, &self.messages.read_ahead);
+        let may_wait = read_ahead.calls_run_elsewhere() && open.many_came_together();
+        let written = (self.messages.answers).send(&item, answered.as_ref(), may_wait);
         async move {
             match written? {
                 Some(written) => written.done().await,

@@ -1,16 +1,17 @@
 //! Writes lines to the client in order: directly if the client reads them, otherwise through a
-//! bounded queue and one task.
+//! bounded queue and one task. Answers to many calls may wait in the queue for a moment, so that
+//! one system call writes several of them, and wakes the client once.
 
+use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::{Duration, Instant};
 
-use futures_util::task::noop_waker_ref;
 use tokio::io::AsyncWrite;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use toolward_host::{ReadProgress, UnreadResult};
 use toolward_support::helper::lock;
@@ -20,13 +21,17 @@ use crate::client::UnreadResults;
 /// While this many bytes are queued, no more messages are read. So a client that does not read
 /// answers fills its own pipe and not the server's memory.
 const BACKPRESSURE_BYTES: usize = 16 << 20;
-/// A line may be queued if the queue is empty, or if the queue with the line stays within this
+/// A line may be queued if the queue has few bytes, or if the queue with the line stays within this
 /// size. Errors and the lines of lists are queued in any case.
 const MAX_QUEUED_BYTES: usize = 256 << 20;
 /// Memory of a queued line besides its bytes.
 const LINE_OVERHEAD_BYTES: usize = 256;
-/// Lines that are taken from the queue at once.
-const BATCH_LINES: usize = 64;
+/// Lines are joined while they take less than this together. A joined line is smaller than a result
+/// that is counted while the client has not read it.
+const JOINED_BYTES: usize = 16 << 10;
+/// After this time, lines that wait for others are written as soon as a line is sent or a message
+/// is read.
+const LONGEST_WAIT: Duration = Duration::from_micros(500);
 /// How long the rest of the queue may take when the connection ends.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -34,25 +39,34 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct LineWriter<W> {
     /// `None` when it has ended.
-    open: Option<Open<W>>,
+    queue: Option<Arc<Mutex<Queue<W>>>>,
     waiting: Arc<QueuedBytes>,
     task: JoinHandle<()>,
     unread: Option<UnreadResults>,
 }
 
+/// The output, and the lines that wait for it.
 #[derive(Debug)]
-struct Open<W> {
-    output: Arc<Mutex<W>>,
-    queue: mpsc::UnboundedSender<QueuedLine>,
+struct Queue<W> {
+    output: W,
+    waiting: Arc<QueuedBytes>,
+    lines: VecDeque<QueuedLines>,
+    /// Whether the client takes nothing. Then only the task writes, which the output wakes.
+    blocked: bool,
+    /// Whether no more lines are taken.
+    closed: bool,
 }
 
+/// A line, or small lines that are written together.
 #[derive(Debug)]
-struct QueuedLine {
-    /// Without spare capacity, which the limits of the queue would not count.
-    line: Box<[u8]>,
-    /// Bytes of `line` that are written already.
+struct QueuedLines {
+    text: Vec<u8>,
+    /// Bytes of `text` that are written already.
     from: usize,
-    written: oneshot::Sender<()>,
+    /// What the lines add to the bytes of the queue.
+    cost: usize,
+    since: Instant,
+    written: Vec<oneshot::Sender<()>>,
     _counted: Option<UnreadResult>,
 }
 
@@ -60,13 +74,14 @@ struct QueuedLine {
 struct QueuedBytes {
     bytes: AtomicUsize,
     fewer: Notify,
+    /// Wakes the task.
+    more: Notify,
     /// How far the client has read.
     progress: ReadProgress,
 }
 
 impl QueuedBytes {
-    fn ended(&self, line: &[u8]) {
-        let cost = line.len().saturating_add(LINE_OVERHEAD_BYTES);
+    fn ended(&self, cost: usize) {
         let before = self.bytes.fetch_sub(cost, Ordering::Release);
         if before >= BACKPRESSURE_BYTES && before.saturating_sub(cost) < BACKPRESSURE_BYTES {
             self.fewer.notify_one();
@@ -74,7 +89,7 @@ impl QueuedBytes {
     }
 }
 
-/// Whether a line has been written.
+/// Whether a line has been written, or was joined with others.
 pub(super) enum Written {
     Now,
     Later(oneshot::Receiver<()>),
@@ -95,14 +110,18 @@ impl Written {
 impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
     /// Writes to `output` from now on.
     pub(super) fn to(output: W) -> Self {
-        let (queue, lines) = mpsc::unbounded_channel();
-        let output = Arc::new(Mutex::new(output));
         let waiting = Arc::<QueuedBytes>::default();
-        let task = tokio::spawn(write(output.clone(), lines, waiting.clone()));
+        let queue = Arc::new(Mutex::new(Queue {
+            output,
+            waiting: waiting.clone(),
+            lines: VecDeque::new(),
+            blocked: false,
+            closed: false,
+        }));
         Self {
-            open: Some(Open { output, queue }),
+            task: tokio::spawn(write(queue.clone(), waiting.clone())),
+            queue: Some(queue),
             waiting,
-            task,
             unread: None,
         }
     }
@@ -124,51 +143,82 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
     /// Whether a line of this length may wait with the others.
     pub(super) fn has_room(&self, length: usize) -> bool {
         let bytes = self.queued_bytes();
-        bytes == 0 || bytes.saturating_add(length) <= MAX_QUEUED_BYTES
+        bytes < JOINED_BYTES || bytes.saturating_add(length) <= MAX_QUEUED_BYTES
     }
 
-    /// Writes a line when its turn comes: now, if no other line waits and the client reads it.
+    /// Writes a line when its turn comes: now, if the client reads it and the lines before it.
     /// Writing now saves waking the task, which takes longer than writing the line.
-    pub(super) fn write(&self, line: Vec<u8>) -> Written {
-        let Some(Open { output, queue }) = &self.open else {
+    ///
+    /// A small line that `may_wait` is joined with the next ones. It waits until the tasks that
+    /// were ready before it have been polled, and never for a timer or the end of a call. If these
+    /// polls take longer than [`LONGEST_WAIT`], the next line or message after that ends the wait.
+    /// So a line waits about half a millisecond and one poll. A poll is short unless it runs a
+    /// guest, so a line may wait only while guests run on other threads.
+    pub(super) fn write(&self, mut line: Vec<u8>, may_wait: bool) -> Written {
+        let queue = self.queue.as_deref().map(lock);
+        let Some(mut queue) = queue.filter(|queue| !queue.closed) else {
             return Written::Never;
         };
-        let mut from = 0;
-        // If nothing is queued, the task does not write at the same time.
-        if self.waiting.bytes.load(Ordering::Acquire) == 0 {
-            let mut context = Context::from_waker(noop_waker_ref());
-            match poll_line(output, &mut context, &line, &mut from) {
-                Poll::Ready(Ok(())) => return Written::Now,
-                Poll::Ready(Err(_)) => return Written::Never,
-                Poll::Pending => {}
-            }
-        }
-        let (written, receiver) = oneshot::channel();
         let cost = line.len().saturating_add(LINE_OVERHEAD_BYTES);
-        self.waiting.bytes.fetch_add(cost, Ordering::Relaxed);
-        let unread = self.unread.as_ref();
-        let queued = QueuedLine {
-            _counted: unread.and_then(|unread| unread.hold(line.len())),
-            line: line.into_boxed_slice(),
-            from,
-            written,
-        };
-        match queue.send(queued) {
-            Ok(()) => Written::Later(receiver),
-            Err(error) => {
-                self.waiting.ended(&error.0.line);
-                Written::Never
-            }
+        let joins = may_wait && self.queued_bytes().saturating_add(cost) < JOINED_BYTES;
+        let mut from = 0;
+        if (!joins || queue.is_late())
+            && let Poll::Ready(written) = queue.poll_now(&line, &mut from)
+        {
+            return written.map_or(Written::Never, |()| Written::Now);
         }
+        // A line that is joined counts as written, since waking its sender again would cost more
+        // than it saves: if it can't be written, the connection ends.
+        let (written, receiver) = match joins && !queue.blocked {
+            true => (None, None),
+            false => {
+                let (written, receiver) = oneshot::channel();
+                (Some(written), Some(receiver))
+            }
+        };
+        self.waiting.bytes.fetch_add(cost, Ordering::Relaxed);
+        // While the client takes nothing, a part of the first lines may be written already.
+        let blocked = queue.blocked;
+        let fixed = usize::from(blocked);
+        let last = queue.lines.iter_mut().skip(fixed).next_back();
+        if let Some(last) = last.filter(|last| last.cost.saturating_add(cost) < JOINED_BYTES) {
+            if blocked {
+                last.text.reserve_exact(line.len());
+            }
+            last.text.append(&mut line);
+            last.cost = last.cost.saturating_add(cost);
+            last.written.extend(written);
+        } else {
+            // The limits of the queue would not count spare capacity.
+            line.shrink_to_fit();
+            let unread = self.unread.as_ref();
+            queue.lines.push_back(QueuedLines {
+                _counted: unread.and_then(|unread| unread.hold(line.len())),
+                text: line,
+                from,
+                cost,
+                since: Instant::now(),
+                written: written.into_iter().collect(),
+            });
+        }
+        self.waiting.more.notify_one();
+        receiver.map_or(Written::Now, Written::Later)
     }
 
     /// Writes lines without waiting for them.
     pub(super) fn queue(&self, lines: impl IntoIterator<Item = Vec<u8>>) {
-        lines.into_iter().for_each(|line| drop(self.write(line)));
+        let lines = lines.into_iter();
+        lines.for_each(|line| drop(self.write(line, false)));
     }
 
-    /// Waits until the queue is short enough to read further requests.
+    /// Waits until the queue is short enough to read further requests, and writes lines that have
+    /// waited too long to be joined.
     pub(super) async fn below_backpressure(&self) {
+        let queue = self.queue.as_deref().map(lock);
+        if let Some(mut queue) = queue.filter(|queue| queue.is_late()) {
+            // An error closes the queue.
+            let _ = queue.poll(&mut Context::from_waker(Waker::noop()));
+        }
         while self.waiting.bytes.load(Ordering::Relaxed) >= BACKPRESSURE_BYTES {
             self.waiting.fewer.notified().await;
         }
@@ -176,7 +226,10 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
 
     /// Writes the rest of the queue, and ends.
     pub(super) async fn end(&mut self) {
-        self.open = None;
+        if let Some(queue) = self.queue.take() {
+            lock(&queue).closed = true;
+            self.waiting.more.notify_one();
+        }
         if tokio::time::timeout(FLUSH_TIMEOUT, &mut self.task)
             .await
             .is_err()
@@ -192,50 +245,71 @@ impl<W> Drop for LineWriter<W> {
     }
 }
 
-async fn write<W: AsyncWrite + Unpin>(
-    output: Arc<Mutex<W>>,
-    mut queue: mpsc::UnboundedReceiver<QueuedLine>,
-    waiting: Arc<QueuedBytes>,
-) {
-    let mut lines = Vec::with_capacity(BATCH_LINES);
-    let mut written = Ok(());
-    while queue.recv_many(&mut lines, BATCH_LINES).await > 0 {
-        for mut queued in lines.drain(..) {
-            if written.is_ok() {
-                let (line, from) = (&queued.line, &mut queued.from);
-                written = std::future::poll_fn(|context| {
-                    let before = *from;
-                    let polled = poll_line(&output, context, line, from);
-                    if *from > before {
-                        waiting.progress.advance();
-                    }
-                    polled
-                })
-                .await;
-                if let Err(error) = &written {
-                    tracing::debug!(%error, "nothing more can be written to the client");
-                    // Sending from now on fails at once.
-                    queue.close();
+async fn write<W: AsyncWrite + Unpin>(queue: Arc<Mutex<Queue<W>>>, waiting: Arc<QueuedBytes>) {
+    loop {
+        // An error closes the queue.
+        let _ = std::future::poll_fn(|context| lock(&queue).poll(context)).await;
+        if lock(&queue).closed {
+            return;
+        }
+        waiting.more.notified().await;
+    }
+}
+
+impl<W: AsyncWrite + Unpin> Queue<W> {
+    /// Whether the first line has waited long enough and the client may take it.
+    fn is_late(&self) -> bool {
+        let late = |first: &QueuedLines| first.since.elapsed() >= LONGEST_WAIT;
+        !self.blocked && self.lines.front().is_some_and(late)
+    }
+
+    /// Writes all lines and a further one, unless the task must write them.
+    fn poll_now(&mut self, line: &[u8], from: &mut usize) -> Poll<io::Result<()>> {
+        if self.blocked {
+            return Poll::Pending;
+        }
+        let mut context = Context::from_waker(Waker::noop());
+        ready!(self.poll(&mut context))?;
+        let polled = poll_line(&mut self.output, &mut context, line, from);
+        self.blocked = polled.is_pending();
+        polled
+    }
+
+    /// Writes all lines, as far as the client takes them. An error ends the queue.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(first) = self.lines.front_mut() {
+            let before = first.from;
+            let polled = poll_line(&mut self.output, context, &first.text, &mut first.from);
+            if first.from > before {
+                self.waiting.progress.advance();
+            }
+            self.blocked = polled.is_pending();
+            let written = ready!(polled);
+            let ended = if written.is_ok() { 1 } else { self.lines.len() };
+            for lines in self.lines.drain(..ended) {
+                self.waiting.ended(lines.cost);
+                for sender in lines.written.into_iter().filter(|_| written.is_ok()) {
+                    // The receiver may be gone.
+                    let _ = sender.send(());
                 }
             }
-            waiting.ended(&queued.line);
-            if written.is_ok() {
-                // The receiver may be gone.
-                let _ = queued.written.send(());
-            }
+            self.closed |= written.is_err();
+            written.inspect_err(
+                |error| tracing::debug!(%error, "nothing more can be written to the client"),
+            )?;
         }
+        Poll::Ready(Ok(()))
     }
 }
 
 /// Writes the rest of a line, as far as the reader takes it.
 fn poll_line<W: AsyncWrite + Unpin>(
-    output: &Mutex<W>,
+    output: &mut W,
     context: &mut Context<'_>,
     line: &[u8],
     from: &mut usize,
 ) -> Poll<io::Result<()>> {
-    let mut output = lock(output);
-    let mut output = Pin::new(&mut *output);
+    let mut output = Pin::new(output);
     while let Some(rest) = line.get(*from..).filter(|rest| !rest.is_empty()) {
         match output.as_mut().poll_write(context, rest) {
             Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
@@ -248,54 +322,4 @@ fn poll_line<W: AsyncWrite + Unpin>(
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::io::AsyncReadExt as _;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn lines_are_written_in_order_and_the_last_one_before_the_end() {
-        let (output, mut input) = tokio::io::duplex(16);
-        let mut writer = LineWriter::to(output);
-        let first = writer.write(b"one\n".to_vec());
-        let all = tokio::spawn(async move {
-            let mut text = String::new();
-            input.read_to_string(&mut text).await.map(|_| text)
-        });
-        for number in 0..100 {
-            let _ = writer.write(format!("{number}\n").into_bytes());
-        }
-        first.done().await.unwrap();
-        writer.end().await;
-        let expected: String = (0..100).map(|number| format!("{number}\n")).collect();
-        assert_eq!(all.await.unwrap().unwrap(), "one\n".to_owned() + &expected);
-        assert!(writer.write(b"late".to_vec()).done().await.is_err());
-    }
-
-    #[tokio::test]
-    async fn a_client_that_takes_nothing_gets_no_more_than_there_is_room_for() {
-        let (output, mut input) = tokio::io::duplex(4 << 10);
-        let writer = LineWriter::to(output);
-        let _large = writer.write(vec![b'x'; BACKPRESSURE_BYTES]);
-        let waits = tokio::time::timeout(Duration::from_millis(100), writer.below_backpressure());
-        assert!(waits.await.is_err());
-        assert!(writer.has_room(1 << 20) && !writer.has_room(MAX_QUEUED_BYTES));
-        let reading = tokio::spawn(async move {
-            let mut bytes = vec![0; BACKPRESSURE_BYTES];
-            input.read_exact(&mut bytes).await.map(|_| input)
-        });
-        tokio::time::timeout(Duration::from_secs(20), writer.below_backpressure())
-            .await
-            .unwrap();
-        let input = reading.await.unwrap().unwrap();
-        // A single message is written, however large.
-        while !writer.has_room(MAX_QUEUED_BYTES) {
-            tokio::task::yield_now().await;
-        }
-        drop(input);
-        assert!(writer.write(b"more".to_vec()).done().await.is_err());
-        tokio::time::timeout(Duration::from_secs(20), writer.below_backpressure())
-            .await
-            .unwrap();
-    }
-}
+mod tests;

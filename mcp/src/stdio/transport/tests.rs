@@ -430,6 +430,42 @@ async fn a_call_that_comes_while_other_calls_are_open_is_marked() {
     }
 }
 
+/// Answers a request, and returns whether the answer waits to be written.
+fn waits(both: &mut Both, id: i64) -> bool {
+    let result = ServerResult::EmptyResult(EmptyResult {});
+    drop(
+        both.server
+            .send(Outgoing::response(result, RequestId::Number(id))),
+    );
+    both.server.messages.answers.writer.queued_bytes() > 0
+}
+
+#[tokio::test]
+async fn answers_wait_for_others_only_while_many_calls_run_on_other_threads() {
+    let mut both = Both::new();
+    let hour = Duration::from_secs(3600);
+    for elsewhere in [false, true] {
+        if elsewhere {
+            both.server.messages.read_ahead = ReadAhead::of_one_thread(hour);
+        }
+        for id in 1..=6 {
+            both.call(id).await;
+            both.takes_request(id).await;
+        }
+        // The first call runs on this thread, perhaps for long.
+        assert!(!waits(&mut both, 2));
+        assert_eq!(waits(&mut both, 1), elsewhere);
+        // Few calls are left.
+        assert!(!waits(&mut both, 3));
+        for id in [4, 5, 6] {
+            assert!(!waits(&mut both, id));
+        }
+        for id in [2, 1, 3, 4, 5, 6] {
+            assert_eq!(both.told().await["id"], id);
+        }
+    }
+}
+
 #[tokio::test]
 async fn calls_are_read_no_further_ahead_than_others_end() {
     let mut both = Both::new();
