@@ -240,12 +240,13 @@ def ledger(rig):
             with home.serve() as server:
                 yield "ledger-call", size, 1e3 * median(301, lambda: server.call(*call))
             yield "ledger-start", size, 1e3 * median(101, lambda: timed(lambda: home.serve().end()))
+            yield "ledger-index", size, 1e3 * timed(lambda: home.run("ledger", "list"))
             yield "ledger-list", size, 1e3 * median(101, lambda: timed(lambda: home.run("ledger", "list")))
             newest = home.output("ledger", "list", "--limit", "1", "--json", "--tool", "growth.echo")
             invocation = json.loads(newest)["record"]["body"]["invocation"]
             yield "ledger-show", size, 1e3 * median(101, lambda: timed(lambda: home.run("ledger", "show", invocation)))
             yield "ledger-verify", size, 1e3 * timed(lambda: home.run("ledger", "verify"))
-            folder = home.path / ".local/share/toolward"
+            folder = home.path / ".local/state/toolward"
             yield "ledger-size", size, sum(file.stat().st_size for file in folder.rglob("records*")) / 1e6
 
 

@@ -34,6 +34,7 @@ SERIES = {
     "bundles-install": ("bundles installed: one more install", "bundles", "ms"),
     "ledger-call": ("rows in the ledger: a call", "rows", "ms"),
     "ledger-start": ("rows in the ledger: start of the server", "rows", "ms"),
+    "ledger-index": ("rows in the ledger: the first list, which makes the index", "rows", "ms"),
     "ledger-list": ("rows in the ledger: listing the newest 100", "rows", "ms"),
     "ledger-show": ("rows in the ledger: showing a call", "rows", "ms"),
     "ledger-verify": ("rows in the ledger: verifying all", "rows", "ms"),
