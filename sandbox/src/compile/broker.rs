@@ -21,6 +21,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use toolward_signing::Digest;
+use toolward_signing::key::PublicKey;
 use toolward_support::helper::{self, frames::send, lock};
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -93,8 +94,8 @@ struct Inner {
     starting: Mutex<()>,
     settings: BrokerBuilder,
     shelf: Option<Shelf>,
-    /// The engine of the facts; `None` if it can't be created.
-    engine: OnceLock<Option<EngineHash>>,
+    /// The engine of the facts, and the key that verifies them; `None` if either is missing.
+    facts: OnceLock<Option<(EngineHash, PublicKey)>>,
     permits: Permits,
 }
 
@@ -166,7 +167,7 @@ impl BrokerBuilder {
                 permits: Permits::new(self.workers.get()),
                 settings: self,
                 shelf,
-                engine: OnceLock::new(),
+                facts: OnceLock::new(),
             }),
         })
     }
@@ -227,24 +228,19 @@ impl Broker {
 
     /// The facts about a component that were recorded when it was compiled into the cache, see
     /// [`Surface::from_facts`](toolward_bundle::component::Surface::from_facts). Their signature is
-    /// verified; the compiled code is not read. The broker need not be started. `None` if the cache
-    /// has no facts.
+    /// verified; the compiled code is not read. The broker need not be started: the first call reads
+    /// the cache's key. `None` if the cache has no facts, or had no key then.
     pub fn facts(&self, component: &Digest) -> Option<Arc<[u8]>> {
         let inner = &*self.inner;
         let shelf = inner.shelf.as_ref()?;
-        let public = match inner.link.get() {
-            Some(link) => link.public(),
-            None => shelf.public_key(),
-        };
-        let engine = inner.engine.get_or_init(|| {
-            let engine = compiling_engine(MemoryLayout::Pooled).ok();
-            engine.as_ref().map(EngineHash::of)
+        let known = inner.facts.get_or_init(|| {
+            let engine = compiling_engine(MemoryLayout::Pooled).ok()?;
+            Some((EngineHash::of(&engine), shelf.public_key()?))
         });
-        let claim = Claim {
-            component,
-            engine: engine.as_ref()?,
-        };
-        shelf.facts(claim, &public?).map(Arc::from)
+        let (engine, public) = known.as_ref()?;
+        shelf
+            .facts(Claim { component, engine }, public)
+            .map(Arc::from)
     }
 
     /// The broker's last report that drivers are not cached, for example because the disk is full.

@@ -370,15 +370,23 @@ mod tests {
     use crate::engine::compiling_engine;
     use crate::limiter::MemoryLayout;
 
+    /// An empty component.
+    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    /// A cache in a directory, an engine, and the artifact of the empty component.
+    fn compiled(directory: &Path) -> (Cache, Engine, Vec<u8>) {
+        let cache = Cache::open(directory.join("cache")).unwrap();
+        let engine = compiling_engine(MemoryLayout::Pooled).unwrap();
+        let artifact = engine.precompile_component(EMPTY).unwrap();
+        (cache, engine, artifact)
+    }
+
     #[test]
     fn an_artifact_of_more_bytes_than_asked_for_is_not_loaded() {
         let directory = tempfile::tempdir().unwrap();
-        let cache = Cache::open(directory.path().join("cache")).unwrap();
-        let engine = compiling_engine(MemoryLayout::Pooled).unwrap();
-        let empty = b"\0asm\x0d\0\x01\0";
-        let artifact = engine.precompile_component(empty).unwrap();
+        let (cache, engine, artifact) = compiled(directory.path());
         let claim = Claim {
-            component: &Digest::of(empty),
+            component: &Digest::of(EMPTY),
             engine: &EngineHash::of(&engine),
         };
         for facts in [&b""[..], b"facts"] {
@@ -392,12 +400,9 @@ mod tests {
     #[test]
     fn facts_are_read_whatever_the_code_and_the_code_is_checked_when_it_is_loaded() {
         let directory = tempfile::tempdir().unwrap();
-        let cache = Cache::open(directory.path().join("cache")).unwrap();
-        let engine = compiling_engine(MemoryLayout::Pooled).unwrap();
-        let empty = b"\0asm\x0d\0\x01\0";
-        let artifact = engine.precompile_component(empty).unwrap();
+        let (cache, engine, artifact) = compiled(directory.path());
         let claim = Claim {
-            component: &Digest::of(empty),
+            component: &Digest::of(EMPTY),
             engine: &EngineHash::of(&engine),
         };
         let public = cache.key.public();
