@@ -279,12 +279,6 @@ fn start(
             assert_eq!(tools.map(|all| all.len()).ok(), Some(bundles * contracts));
         });
     });
-    group.bench_function(BenchmarkId::new("surfaces", &name), |bencher| {
-        bencher.iter(|| {
-            let catalogue = Store::open(&directory, &state).and_then(|store| store.catalogue());
-            assert_eq!(catalogue.map(|all| all.len()).ok(), Some(bundles));
-        });
-    });
     group.bench_function(
         BenchmarkId::new("all verified, and the list of tools", &name),
         |bencher| {

@@ -2,7 +2,6 @@
 //! documents. A recorded sequence (a mark) stays after its bundle is removed.
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
-use toolward_signing::key::KeyId;
 use toolward_signing::publisher::Reset;
 use toolward_signing::{Digest, sequence};
 
@@ -12,22 +11,6 @@ use crate::model::{self, StoredRelease, number};
 /// How many of the highest marks of a bundle are stored. If a publisher's document removes higher
 /// marks (a reset), the lower marks count again.
 const MAX_MARKS: i64 = 16;
-
-/// The sequence of a release that was installed, or that a publisher's document names as the last
-/// genuine release.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SequenceMark {
-    /// The publisher.
-    pub publisher: String,
-    /// The bundle.
-    pub id: String,
-    /// The sequence of the release.
-    pub sequence: u64,
-    /// The digest of its manifest.
-    pub digest: Digest,
-    /// The keys that signed it; empty if the mark comes from a publisher's document.
-    pub signers: Vec<KeyId>,
-}
 
 /// The facts of a publisher's document that the state stores, and its resets.
 #[derive(Clone, Copy, Debug)]
@@ -104,24 +87,6 @@ pub(crate) fn raise(sql: &Transaction<'_>, new: &StoredRelease, now: i64) -> Res
         params![new.publisher, new.id, MAX_MARKS],
     )?;
     Ok(())
-}
-
-/// All marks, the highest of a bundle first.
-pub(crate) fn all(sql: &Transaction<'_>) -> Result<Vec<SequenceMark>, Error> {
-    let mut statement = sql.prepare_cached(
-        "SELECT publisher, id, sequence, digest, signers FROM mark
-         ORDER BY publisher, id, sequence DESC",
-    )?;
-    let rows = statement.query_map([], |row| {
-        Ok(SequenceMark {
-            publisher: row.get("publisher")?,
-            id: row.get("id")?,
-            sequence: model::sequence(row)?,
-            digest: model::text(row, "digest")?,
-            signers: model::signers(row)?,
-        })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Applies the resets of a publisher's document, which lower marks above the last genuine release.

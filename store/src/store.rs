@@ -14,7 +14,7 @@ use crate::audit_log::{self, DecisionFilter, NewDecision, RecordedDecision, Trus
 use crate::error::Error;
 use crate::model::{HeldUpdate, InstalledBundle, StoredRow as _};
 use crate::objects::{BUSY_TIMEOUT, Objects, ObjectsLock, lock_objects};
-use crate::rollback::{self, NextDocument, SequenceMark, VersionedDocument};
+use crate::rollback::{self, NextDocument, VersionedDocument};
 use crate::search::{self, InstalledTool};
 use crate::state::{self, ReadOnlyReason, StateDatabase};
 
@@ -158,20 +158,28 @@ impl Store {
         self.state.read(InstalledBundle::all)
     }
 
-    /// The installed bundles, by id, each with its surface. For display only: no bundle is read or
-    /// verified here.
+    /// The installed bundles that take actions from other bundles, by id, according to their
+    /// accepted surfaces.
     ///
     /// # Errors
     /// When the state can't be read.
-    pub fn catalogue(&self) -> Result<WithSurface<InstalledBundle>, Error> {
+    pub fn action_takers(&self) -> Result<Vec<InstalledBundle>, Error> {
         self.state.read(|sql| {
-            let installed = InstalledBundle::all(sql)?.into_iter();
-            installed.map(|one| one.with_surface(sql)).collect()
+            // Only such a surface has the field `library`, so that the others need no parsing.
+            let mut statement = sql.prepare_cached(
+                "SELECT installed.* FROM installed JOIN surface ON surface.digest = installed.surface
+                 WHERE instr(surface.bytes, CAST('\"library\":' AS BLOB)) > 0 ORDER BY id",
+            )?;
+            let rows = statement.query_map([], InstalledBundle::read)?;
+            let with_field = rows.map(|row| row?.with_surface(sql));
+            let with_field: Vec<_> = with_field.collect::<Result<_, Error>>()?;
+            let takers = with_field.into_iter().filter(|(_, surface)| surface.takes_actions());
+            Ok(takers.map(|(installed, _)| installed).collect())
         })
     }
 
     /// The installed bundles with these ids, and the held updates, each with its surface. For
-    /// display only, like [`Store::catalogue`].
+    /// display only: no bundle is read or verified here.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -263,12 +271,15 @@ impl Store {
         self.state.read(|sql| audit_log::list(sql, filter))
     }
 
-    /// The sequence marks of all bundles, the highest of each bundle first.
+    /// The highest sequence of a bundle that counts, or 0 if no release is recorded.
     ///
     /// # Errors
     /// When the state can't be read.
-    pub fn marks(&self) -> Result<Vec<SequenceMark>, Error> {
-        self.state.read(rollback::all)
+    pub fn highest_sequence(&self, publisher: &str, id: &str) -> Result<u64, Error> {
+        let highest = self
+            .state
+            .read(|sql| rollback::highest(sql, publisher, id))?;
+        Ok(highest.map_or(0, |(sequence, _)| sequence))
     }
 
     /// Takes consecutive documents of a publisher, the newest last. Applies the resets of the

@@ -146,9 +146,7 @@ pub fn renew_surfaces(store: &Store, context: &TrustContext) -> Result<()> {
 pub fn hold_changed(store: &Store, context: &TrustContext) -> Result<()> {
     let report = &context.environment.report;
     renew_surfaces(store, context)?;
-    let takers = store.catalogue()?.into_iter();
-    let takers = takers.filter(|(_, surface)| surface.takes_actions());
-    let takers: Vec<InstalledBundle> = takers.map(|(installed, _)| installed).collect();
+    let takers = store.action_takers()?;
     if takers.is_empty() {
         return Ok(());
     }

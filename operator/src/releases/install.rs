@@ -104,7 +104,8 @@ impl Installer<'_> {
         };
         installed::renew_surfaces(&self.store, &self.context)?;
         let waiting = changes::waiting(&self.store)?;
-        let highest = self.highest(&bundle)?;
+        let highest =
+            (self.store).highest_sequence(bundle.publisher.name(), &bundle.manifest.id)?;
         let outcome = self.store.install(&bundle, &options, &shelf)?;
         if let Some(moved) = &moved {
             self.keep_move(moved)?;
@@ -147,14 +148,6 @@ impl Installer<'_> {
                 "what was allowed about downloads is not settled: {error}"
             ));
         }
-    }
-
-    /// Returns the highest sequence of this bundle that was installed, or 0.
-    fn highest(&self, bundle: &Bundle) -> Result<u64> {
-        let (id, publisher) = (&bundle.manifest.id, bundle.publisher.name());
-        let marks = self.store.marks()?.into_iter();
-        let own = marks.filter(|mark| mark.id == *id && mark.publisher == publisher);
-        Ok(own.map(|mark| mark.sequence).max().unwrap_or_default())
     }
 
     fn record(&self, action: TrustAction, installed: &InstalledBundle) {

@@ -135,5 +135,5 @@ fn all_installed_bundles_load_by_id_and_one_refusal_keeps_none_of_the_others() {
         refused[0].bundle.as_ref().unwrap_err().code(),
         "object-missing"
     );
-    assert_eq!(store.catalogue().unwrap().len(), 20);
+    assert_eq!(store.list().unwrap().len(), 20);
 }

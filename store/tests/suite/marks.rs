@@ -55,7 +55,7 @@ fn going_back_takes_a_reason_and_the_mark_stays() {
         .install(&Release::new(4).bundle(), &allowed, &NoLibraries)
         .unwrap();
     assert!(matches!(outcome, InstallOutcome::Installed { .. }));
-    assert_eq!(store.marks().unwrap()[0].sequence, 5);
+    assert_eq!(store.highest_sequence("acme", "demo.greet").unwrap(), 5);
     let newest = &store.decisions(&Default::default()).unwrap()[0];
     assert!(newest.decision.reason.contains("5 breaks"), "{newest:?}");
     assert_eq!(refused(&store, &Release::new(3)), "rollback");
@@ -89,7 +89,7 @@ fn a_stolen_keys_highest_sequence_is_taken_back_by_the_publishers_document() {
     };
     assert_eq!(refused(&store, &other), "equivocation");
     install(&store, &Release::new(2));
-    assert_eq!(store.marks().unwrap()[0].sequence, 2);
+    assert_eq!(store.highest_sequence("acme", "demo.greet").unwrap(), 2);
 }
 
 /// A document with this version and these resets.
@@ -113,7 +113,7 @@ fn the_resets_of_a_document_are_applied_once_and_with_its_version_or_not_at_all(
         digest: genuine.digest,
     };
     let resets = std::slice::from_ref(&reset);
-    let highest = || store.marks().unwrap()[0].sequence;
+    let highest = || store.highest_sequence("acme", "demo.greet").unwrap();
     // A chain is refused as a whole if its last document is older than the recorded one.
     store.follow("acme", &[following(4, &[])], now()).unwrap();
     let chain = [following(5, resets), following(3, &[])];
