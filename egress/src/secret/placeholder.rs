@@ -1,7 +1,6 @@
 //! Placeholders: texts that stand for secrets in one call. They are useless outside of the call. A
 //! misplaced placeholder means a mistake or an attack.
 
-use std::fmt::Write as _;
 use std::sync::Mutex;
 
 use toolward_support::helper::lock;
@@ -32,12 +31,8 @@ impl Placeholders {
         }
         let mut random = [0; RANDOM_BYTES];
         getrandom::fill(&mut random).ok()?;
-        let mut text = String::with_capacity(LENGTH);
-        text.push_str(PREFIX);
-        for byte in random {
-            // Writing to a string can't fail.
-            let _ = write!(text, "{byte:02x}");
-        }
+        let digits = random.map(|byte| format!("{byte:02x}")).concat();
+        let text = format!("{PREFIX}{digits}");
         issued.push((slug.to_owned(), text.clone()));
         Some(text)
     }
@@ -49,21 +44,14 @@ impl Placeholders {
 
     /// The first placeholder of this call in `text`: its start, and its secret.
     pub(crate) fn find(&self, text: &[u8]) -> Option<(usize, String)> {
-        let mut at = 0;
-        loop {
-            let rest = text.get(at..)?;
-            let start = rest
-                .windows(PREFIX.len())
-                .position(|window| window == PREFIX.as_bytes())?;
-            let start = at.checked_add(start)?;
+        // Two prefixes can't overlap, so no start is skipped.
+        memchr::memmem::find_iter(text, PREFIX).find_map(|start| {
             let candidate = text.get(start..start.checked_add(LENGTH)?)?;
             let issued = lock(&self.issued);
             let mut found = issued.iter();
-            if let Some((slug, _)) = found.find(|(_, text)| text.as_bytes() == candidate) {
-                return Some((start, slug.clone()));
-            }
-            at = start.checked_add(1)?;
-        }
+            let (slug, _) = found.find(|(_, text)| text.as_bytes() == candidate)?;
+            Some((start, slug.clone()))
+        })
     }
 }
 
