@@ -17,8 +17,8 @@ use super::response_body::ResponseBody;
 use crate::authority::{self, Host, Origin};
 use crate::call_state::{CallState, RequestClock, Timeouts};
 use crate::error::{Denied, Error, Limit, LimitKind, Rule, SecretProblem, Stage};
-use crate::rules::{self, RequestView};
-use crate::secret::inject::{self, Injection, Spot};
+use crate::rules::{self, ReadPosition, RequestView};
+use crate::secret::inject::{self, Injection};
 use crate::{headers, target};
 use exchange::{exchange, receive};
 
@@ -176,11 +176,11 @@ fn put_in(
     let mut target = destination.target.clone();
     for injection in injections {
         let secret = call.secrets.load(&injection.slug, origin)?;
-        match &injection.spot {
-            Spot::Header { name, prefix } => {
-                headers.insert(name, secret.header(prefix)?);
+        match &injection.position {
+            ReadPosition::Header(name) => {
+                headers.insert(name, secret.header(&injection.prefix)?);
             }
-            Spot::Query(name) => target = secret.target(&target, name)?,
+            ReadPosition::Query(name) => target = secret.target(&target, name)?,
         }
     }
     for place in egress.rules().secrets() {

@@ -16,27 +16,17 @@ use crate::rules::{ReadPosition, RequestView, SecretPlace};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Injection {
     pub(crate) slug: String,
-    pub(crate) spot: Spot,
-}
-
-/// Where a value is injected.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Spot {
-    Header {
-        name: HeaderName,
-        /// The text before the placeholder, e.g. `Bearer `.
-        prefix: Vec<u8>,
-    },
-    /// The value of the parameter with this name.
-    Query(String),
+    pub(crate) position: ReadPosition,
+    /// The text before the placeholder in a header, e.g. `Bearer `.
+    pub(crate) prefix: Vec<u8>,
 }
 
 impl Injection {
     /// The header that this injection sets.
     pub(crate) fn header(&self) -> Option<&HeaderName> {
-        match &self.spot {
-            Spot::Header { name, .. } => Some(name),
-            Spot::Query(_) => None,
+        match &self.position {
+            ReadPosition::Header(name) => Some(name),
+            ReadPosition::Query(_) => None,
         }
     }
 }
@@ -95,11 +85,13 @@ fn in_query(
         if !whole || !alone || known {
             return Err(Denied::new(Rule::SecretInUri, slug));
         }
-        let here =
-            |position: &ReadPosition| matches!(position, ReadPosition::Query(own) if own == name);
-        allowed(request, places, here, Rule::SecretInUri, &slug)?;
-        let spot = Spot::Query(name.to_owned());
-        found.push(Injection { slug, spot });
+        let position = ReadPosition::Query(name.to_owned());
+        allowed(request, places, &position, Rule::SecretInUri, &slug)?;
+        found.push(Injection {
+            slug,
+            position,
+            prefix: Vec::new(),
+        });
     }
     Ok(found)
 }
@@ -125,15 +117,12 @@ fn in_header(
     if !alone || rest.len() != LENGTH || !may_precede_secret(name.as_str(), before) {
         return Err(Denied::new(Rule::SecretInHeader, slug));
     }
-    let here =
-        |position: &ReadPosition| matches!(position, ReadPosition::Header(own) if own == name);
-    allowed(request, places, here, Rule::SecretInHeader, &slug)?;
+    let position = ReadPosition::Header(name.clone());
+    allowed(request, places, &position, Rule::SecretInHeader, &slug)?;
     Ok(Injection {
         slug,
-        spot: Spot::Header {
-            name: name.clone(),
-            prefix: before.to_vec(),
-        },
+        position,
+        prefix: before.to_vec(),
     })
 }
 
@@ -142,14 +131,14 @@ fn in_header(
 fn allowed(
     request: &RequestView<'_>,
     places: &[SecretPlace],
-    here: impl Fn(&ReadPosition) -> bool,
+    position: &ReadPosition,
     misplaced: Rule,
     slug: &str,
 ) -> Result<(), Denied> {
     let path = request.uri.path();
     let mut left: Vec<&SecretPlace> = places.iter().filter(|p| p.slug == slug).collect();
     type Holds<'a> = &'a dyn Fn(&SecretPlace) -> bool;
-    let here = |place: &SecretPlace| here(&place.position);
+    let here = |place: &SecretPlace| place.position == *position;
     let origin = |place: &SecretPlace| place.origin == *request.origin;
     let method = |place: &SecretPlace| place.methods.contains(request.method);
     let below = |place: &SecretPlace| url_path::is_below(path, &place.path_prefix);
