@@ -38,32 +38,17 @@ pub(crate) async fn send(
         return Err(clock.timeout(Stage::Queue).into());
     }
     let ready = ready(&egress, &call, &clock, request).await?;
-    let Ready {
-        request,
-        method,
-        rules,
-        destination,
-        reusable,
-    } = ready;
+    let method = ready.request.method().clone();
     // A separate function, so that earlier steps do not need its stack space.
-    let sent = exchange(
-        &egress,
-        &call,
-        &rules,
-        &destination,
-        &clock,
-        request,
-        reusable,
-    );
+    let sent = exchange(&egress, &call, &clock, ready);
     let sent: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(sent);
     let (response, lease, fate) = sent.await?;
     receive(slot, clock, response, lease, fate, &method)
 }
 
-/// A request that may be sent.
+/// A request that may be sent, and the facts by which it is sent.
 struct Ready<'a> {
     request: Box<Request<Outgoing>>,
-    method: Method,
     /// The rules that admit the request.
     rules: Vec<&'a HostGrant>,
     destination: Destination,
@@ -98,14 +83,12 @@ async fn ready<'a>(
     let target = put_in(egress, call, &destination, &injections, &mut parts.headers)?;
     finish_head(&mut parts.headers, &parts.method, &destination, &body)?;
     call.meter.bytes(bytes)?;
-    let method = parts.method.clone();
     let mut request = Box::new(Request::new(body));
     *request.method_mut() = parts.method;
     *request.uri_mut() = target;
     *request.headers_mut() = parts.headers;
     Ok(Ready {
         request,
-        method,
         rules,
         destination,
         reusable: own.is_empty(),

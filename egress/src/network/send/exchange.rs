@@ -10,7 +10,7 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use toolward_policy::HostGrant;
 
-use super::Destination;
+use super::{Destination, Ready};
 use crate::address;
 use crate::authority::Origin;
 use crate::call_state::{CallState, RequestClock, RequestSlot};
@@ -28,46 +28,33 @@ const IDLE_READY_TIMEOUT: Duration = Duration::from_millis(10);
 /// A response's head, its connection, and the outcome of the request's body.
 pub(super) type Exchanged = (Response<Incoming>, Lease, Arc<Fate>);
 
-/// Sends a request over a pooled or new connection. `reusable` means that the connection may serve
-/// another request afterwards.
+/// Sends a request over a pooled or new connection.
 ///
 /// Request and answer are kept in boxes, so that a call takes little memory while it waits here.
 pub(super) async fn exchange(
     egress: &Egress,
     call: &Arc<CallState>,
-    rules: &[&HostGrant],
-    destination: &Destination,
     clock: &RequestClock,
-    request: Box<Request<Outgoing>>,
-    reusable: bool,
+    ready: Ready<'_>,
 ) -> Result<Exchanged, Error> {
-    let mut request = request;
+    let (mut request, rules) = (ready.request, ready.rules);
     let fate = Arc::clone(&request.body().fate);
-    let origin = &destination.origin;
+    let Destination { host, origin, .. } = &ready.destination;
     loop {
-        let pooled = pooled(egress, rules, origin).await;
+        let pooled = pooled(egress, &rules, origin).await;
         let copy = pooled.as_ref().and_then(|_| copy(&request, call));
         let is_pooled = pooled.is_some();
         let connection = match pooled {
             Some(connection) => connection,
             // The future that connects has a separate box, which is dropped once the connection is
             // open. So a request that waits for its answer takes less memory.
-            None => {
-                Box::pin(connect::open(
-                    egress,
-                    rules,
-                    &destination.host,
-                    origin,
-                    clock,
-                ))
-                .await?
-            }
+            None => Box::pin(connect::open(egress, &rules, host, origin, clock)).await?,
         };
         let mut lease = Lease {
             connection,
             pool: Arc::clone(&egress.route.pool),
             origin: origin.clone(),
-            reusable,
+            reusable: ready.reusable,
         };
         let end = clock.end(clock.timeouts.first_byte);
         let response = lease.connection.sender.try_send_request(*request);
