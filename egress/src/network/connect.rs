@@ -107,18 +107,13 @@ async fn permits(egress: &Egress) -> Permits {
 /// ends, since its thread cannot be cancelled.
 async fn lookup(egress: &Egress, name: &str) -> Result<Vec<IpAddr>, NetworkError> {
     let failed = |error: io::Error| NetworkError::new(NetworkKind::Dns, error);
+    let transport = &egress.route.transport.0;
     let own = egress.route.lookups.take(&egress.caller()).await;
-    let shared = egress
-        .route
-        .transport
-        .0
-        .lookups
-        .take(&egress.holders())
-        .await;
+    let shared = transport.lookups.take(&egress.holders()).await;
     let permit = LookupPermit {
         _shares: Arc::new([own, shared]),
     };
-    let resolver = Arc::clone(&egress.route.transport.0.settings.resolver);
+    let resolver = Arc::clone(&transport.settings.resolver);
     let name = name.to_owned();
     let task = tokio::spawn(async move {
         let _permit = permit.clone();

@@ -170,13 +170,11 @@ fn check_framing(headers: &mut HeaderMap) -> Result<(), NetworkError> {
     headers.remove(header::CONTENT_LENGTH);
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let chunked = codings.all(|value| value.as_bytes().eq_ignore_ascii_case(b"chunked"));
-    let odd = || {
-        NetworkError::new(
-            NetworkKind::HttpProtocol,
-            "a transfer coding other than chunked",
-        )
-    };
-    if chunked { Ok(()) } else { Err(odd()) }
+    if chunked {
+        return Ok(());
+    }
+    let detail = "a transfer coding other than chunked";
+    Err(NetworkError::new(NetworkKind::HttpProtocol, detail))
 }
 
 /// Refuses a body whose declared length is too large, before it is read.
