@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
@@ -67,12 +67,12 @@ impl RequestBody {
         search: bool,
         call: Arc<CallState>,
     ) -> Result<RequestBody, Error> {
-        let exact = guest.size_hint().exact();
+        let hint = guest.size_hint();
+        let exact = hint.exact();
         if let (Some(declared), Some(exact)) = (declared, exact)
             && declared != exact
         {
-            let subject = format!("{declared} declared, {exact} in the body");
-            return Err(Denied::new(Rule::ContentLength, subject).into());
+            return Err(wrong_length(declared, exact));
         }
         let length = declared.or(exact);
         let mut body = RequestBody {
@@ -82,7 +82,7 @@ impl RequestBody {
             search,
             ..RequestBody::empty(call)
         };
-        let least = length.unwrap_or_else(|| body.guest_size().lower());
+        let least = length.unwrap_or(hint.lower());
         body.check_size(least)?;
         body.call.meter.fits(least)?;
         if body.guest.as_ref().is_some_and(Body::is_end_stream) {
@@ -118,12 +118,6 @@ impl RequestBody {
         Ok(())
     }
 
-    fn guest_size(&self) -> SizeHint {
-        self.guest
-            .as_ref()
-            .map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
-    }
-
     fn check_size(&self, used: u64) -> Result<(), Limit> {
         let allowed = self.call.limits.http_body_bytes;
         Limit::check(LimitKind::RequestBodyBytes, used, allowed)
@@ -134,16 +128,13 @@ impl RequestBody {
         let Some(guest) = self.guest.as_mut() else {
             return Poll::Ready(Ok(()));
         };
-        let result = match Pin::new(guest).poll_frame(cx) {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+        let result = match ready!(Pin::new(guest).poll_frame(cx)) {
+            Some(Ok(frame)) => match frame.into_data() {
                 Ok(data) => self.take(data),
                 Err(_) => Err(Denied::new(Rule::Trailers, "").into()),
             },
-            Poll::Ready(Some(Err(error))) => {
-                Err(NetworkError::new(NetworkKind::RequestBody, error).into())
-            }
-            Poll::Ready(None) => self.end(),
+            Some(Err(error)) => Err(NetworkError::new(NetworkKind::RequestBody, error).into()),
+            None => self.end(),
         };
         // A body with `is_end_stream` ends without another frame.
         let result = result.and_then(|()| {
@@ -162,8 +153,8 @@ impl RequestBody {
         let length = data.len() as u64;
         self.seen = self.seen.saturating_add(length);
         self.check_size(self.seen)?;
-        if self.length.is_some_and(|declared| self.seen > declared) {
-            return Err(self.wrong_length());
+        if let Some(declared) = self.length.filter(|declared| self.seen > *declared) {
+            return Err(wrong_length(declared, self.seen));
         }
         self.call.meter.bytes(length)?;
         let data = if self.search {
@@ -194,8 +185,8 @@ impl RequestBody {
 
     fn end(&mut self) -> Result<(), Error> {
         self.guest = None;
-        if self.length.is_some_and(|declared| self.seen != declared) {
-            return Err(self.wrong_length());
+        if let Some(declared) = self.length.filter(|declared| self.seen != *declared) {
+            return Err(wrong_length(declared, self.seen));
         }
         if !self.held.is_empty() {
             let held = std::mem::take(&mut self.held).freeze();
@@ -218,12 +209,11 @@ impl RequestBody {
             let _ = self.fate.0.set(Ok(()));
         }
     }
+}
 
-    fn wrong_length(&self) -> Error {
-        let declared = self.length.unwrap_or_default();
-        let subject = format!("{declared} declared, {} in the body", self.seen);
-        Denied::new(Rule::ContentLength, subject).into()
-    }
+fn wrong_length(declared: u64, found: u64) -> Error {
+    let subject = format!("{declared} declared, {found} in the body");
+    Denied::new(Rule::ContentLength, subject).into()
 }
 
 impl Body for RequestBody {
@@ -248,10 +238,8 @@ impl Body for RequestBody {
                 let failure = body.fate.failure();
                 return Poll::Ready(failure.map(Err));
             }
-            match body.poll_guest(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
+            if let Err(error) = ready!(body.poll_guest(cx)) {
+                return Poll::Ready(Some(Err(error)));
             }
         }
     }
