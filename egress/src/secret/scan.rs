@@ -215,8 +215,7 @@ struct Trails {
 
 #[derive(Debug, Clone)]
 struct Escape {
-    start: usize,
-    end: usize,
+    place: Range<usize>,
     before: u32,
 }
 
@@ -233,11 +232,7 @@ impl Default for Trails {
 impl Trails {
     fn add(&mut self, place: Range<usize>, before: u32) -> u32 {
         let number = self.end();
-        self.escapes.push_back(Escape {
-            start: place.start,
-            end: place.end,
-            before,
-        });
+        self.escapes.push_back(Escape { place, before });
         number
     }
 
@@ -266,13 +261,13 @@ impl Trails {
             let Some(escape) = self.get(trail) else {
                 break;
             };
-            let literal = at.saturating_sub(escape.end);
+            let literal = at.saturating_sub(escape.place.end);
             if depth <= literal {
                 break;
             }
             depth = depth.saturating_sub(literal + 1);
             needed = trail;
-            at = escape.start;
+            at = escape.place.start;
             trail = escape.before;
         }
         (at.saturating_sub(depth), needed)
