@@ -31,10 +31,14 @@ struct Known {
 }
 
 impl Known {
+    /// The secrets that `origin` may know.
+    fn of(&self, origin: &Origin) -> impl Iterator<Item = &Arc<LoadedSecret>> {
+        let here = self.secrets.iter().filter(move |(own, _)| own == origin);
+        here.map(|(_, secret)| secret)
+    }
+
     fn secret(&self, slug: &str, origin: &Origin) -> Option<Arc<LoadedSecret>> {
-        let mut all = self.secrets.iter();
-        let known = all.find(|(own, secret)| own == origin && secret.slug == slug);
-        known.map(|(_, secret)| Arc::clone(secret))
+        self.of(origin).find(|secret| secret.slug == slug).cloned()
     }
 
     /// The memory of an origin's current patterns that stays in use after they are replaced: an
@@ -44,8 +48,8 @@ impl Known {
         if !patterns.any(|(_, patterns)| Arc::strong_count(patterns) > 1) {
             return 0;
         }
-        let here = self.secrets.iter().filter(|(own, _)| own == origin);
-        here.fold(0, |sum, (_, secret)| sum.saturating_add(secret.memory()))
+        let here = self.of(origin);
+        here.fold(0, |sum, secret| sum.saturating_add(secret.memory()))
     }
 
     /// Counts the memory for searching a value of `origin`, and of its patterns that are still
@@ -105,8 +109,7 @@ impl SentSecrets {
     /// The name of a secret that `origin` may know.
     pub(crate) fn any(&self, origin: &Origin) -> Option<String> {
         let all = lock(&self.known);
-        let mut here = all.secrets.iter().filter(|(own, _)| own == origin);
-        here.next().map(|(_, secret)| secret.slug.clone())
+        all.of(origin).next().map(|secret| secret.slug.clone())
     }
 
     /// The patterns to scrub from a response of `origin`; `None` if the origin knows no value. They
@@ -116,8 +119,7 @@ impl SentSecrets {
         if let Some((_, patterns)) = all.patterns.iter().find(|(own, _)| own == origin) {
             return Some(Arc::clone(patterns));
         }
-        let here = all.secrets.iter().filter(|(own, _)| own == origin);
-        let here: Vec<&[u8]> = here.map(|(_, secret)| secret.value()).collect();
+        let here: Vec<&[u8]> = all.of(origin).map(|secret| secret.value()).collect();
         if here.is_empty() {
             return None;
         }
