@@ -13,19 +13,14 @@ use crate::error::{Denied, Rule};
 /// that is not allowed in a path or query (such as a space, a control character, or anything beyond
 /// ASCII), or has an incomplete `%` escape in the path.
 pub fn parse(text: &str) -> Result<(), Denied> {
-    let denied = || Err(Denied::new(Rule::Target, text));
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
     // `//host/path` would be a path here, but an authority for a parser of relative references.
-    if !path.starts_with('/') || path.starts_with("//") {
-        return denied();
+    let is_origin_form = path.starts_with('/') && !path.starts_with("//");
+    let is_plain = path.bytes().all(in_path) && query.bytes().all(in_query);
+    match is_origin_form && is_plain && whole_escapes(path) {
+        true => Ok(()),
+        false => Err(Denied::new(Rule::Target, text)),
     }
-    if !path.bytes().all(in_path) || !query.bytes().all(in_query) {
-        return denied();
-    }
-    if !whole_escapes(path) {
-        return denied();
-    }
-    Ok(())
 }
 
 /// Whether a byte may be in a path: RFC 3986 section 3.3, and bytes that browsers leave unescaped.
