@@ -26,6 +26,7 @@ use toolward_support::report::codes;
 
 use crate::client::Client;
 use crate::principal::{Principal, Tools};
+use crate::result::meta;
 
 pub use decide::{DocumentVerdict, Hidden, Kind, suggest, verdicts};
 
@@ -381,9 +382,7 @@ impl Provenance {
             "version": self.version,
             "publisher": visible_line(&self.publisher, MAX_PUBLISHER_CHARS),
         });
-        let mut meta = MetaObject::new();
-        meta.insert(kind.to_owned(), about);
-        meta
+        meta(kind, about)
     }
 }
 

@@ -6,7 +6,7 @@ use rmcp::model::{
     Annotations, AudioContent, CallToolResult, ContentBlock, EmbeddedResource, ImageContent,
     MetaObject, Resource, ResourceContents, Role, TextContent,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolward_bundle::text::{visible, visible_line};
 use toolward_host::{Block, BlockContent, CallError, CallFacts, Replayed, Reply, ResourceBody};
 use toolward_support::json;
@@ -42,7 +42,7 @@ pub(crate) enum Structure {
 pub(crate) fn of(reply: Reply, structure: Structure) -> CallToolResult {
     let metadata = call_metadata(&reply.metadata);
     let replayed = reply.metadata.replayed.as_ref().map(replayed);
-    match reply.result {
+    let mut result = match reply.result {
         Ok(output) => {
             let value = output.structured;
             let hidden = !value.is_null() && !repeats(&output.content, &value);
@@ -50,25 +50,20 @@ pub(crate) fn of(reply: Reply, structure: Structure) -> CallToolResult {
             if content.is_empty() || hidden {
                 content.push(ContentBlock::text(text(&value)));
             }
-            content.extend(replayed);
             let mut result = CallToolResult::success(content);
             result.structured_content = match structure {
                 Structure::None => None,
                 Structure::Value => Some(value),
                 Structure::Wrapped => Some(json!({ "result": value })),
             };
-            result.meta = Some(meta([(CALL_META, metadata)]));
             result
         }
-        Err(error) => {
-            let mut result = failed(&error);
-            if let Some(meta) = &mut result.meta {
-                meta.insert(CALL_META.to_owned(), metadata);
-            }
-            result.content.extend(replayed);
-            result
-        }
-    }
+        Err(error) => failed(&error),
+    };
+    result.content.extend(replayed);
+    let members = result.meta.get_or_insert_default();
+    members.insert(CALL_META.to_owned(), metadata);
+    result
 }
 
 /// Whether a text block repeats the value: its text is the value as JSON; or the value is a string,
@@ -108,44 +103,29 @@ fn replayed(replayed: &Replayed) -> ContentBlock {
 /// Converts an error to a result: the text states what happened and the next step, and `_meta`
 /// contains the code.
 pub(crate) fn failed(error: &CallError) -> CallToolResult {
-    let mut text = format!(
-        "{}: {}",
-        error.code,
-        visible(&error.message, MAX_MESSAGE_CHARS)
-    );
-    if let Some(hint) = &error.hint {
+    // Texts of a driver or a caller are escaped for people and for programs.
+    let mut shown = error.clone();
+    shown.message = visible(&shown.message, MAX_MESSAGE_CHARS);
+    shown.hint = shown.hint.map(|hint| visible(&hint, MAX_MESSAGE_CHARS));
+    shown.cause = shown.cause.map(sanitize::value);
+    let mut text = format!("{}: {}", shown.code, shown.message);
+    if let Some(hint) = &shown.hint {
         text.push_str("\nnext: ");
-        text.push_str(&visible(hint, MAX_MESSAGE_CHARS));
+        text.push_str(hint);
     }
+    let metadata = serde_json::to_value(shown).unwrap_or_default();
     let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
-    result.meta = Some(meta([(ERROR_META, error_metadata(error))]));
+    result.meta = Some(meta(ERROR_META, metadata));
     result
 }
 
-/// The error in a form for programs. Texts of a driver or a caller are escaped as in the text for
-/// people.
-fn error_metadata(error: &CallError) -> Value {
-    let mut shown = error.clone();
-    shown.message = visible(&error.message, MAX_MESSAGE_CHARS);
-    shown.hint = error
-        .hint
-        .as_deref()
-        .map(|hint| visible(hint, MAX_MESSAGE_CHARS));
-    shown.cause = error.cause.clone().map(sanitize::value);
-    serde_json::to_value(shown).unwrap_or(Value::Null)
-}
-
 fn call_metadata(facts: &CallFacts) -> Value {
-    let metadata = serde_json::to_value(facts).unwrap_or(Value::Null);
-    sanitize::value(metadata)
+    sanitize::value(serde_json::to_value(facts).unwrap_or_default())
 }
 
-fn meta<const N: usize>(entries: [(&str, Value); N]) -> MetaObject {
-    let mut meta = MetaObject::new();
-    for (key, value) in entries {
-        meta.insert(key.to_owned(), value);
-    }
-    meta
+/// `_meta` with one member.
+pub(crate) fn meta(key: &str, value: Value) -> MetaObject {
+    MetaObject(Map::from_iter([(key.to_owned(), value)]))
 }
 
 fn block(block: Block) -> ContentBlock {

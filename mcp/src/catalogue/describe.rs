@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rmcp::model::{Icon, MetaObject, ToolAnnotations};
+use rmcp::model::{Icon, ToolAnnotations};
 use serde_json::{Value, json};
 use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::tool::{CostClass, McpResult, Tool};
@@ -14,7 +14,7 @@ use toolward_host::{DriverFacts, ToolFacts};
 use toolward_policy::{Confirmed, Effects, Hints, Withheld};
 
 use super::{ListedTool, schemas};
-use crate::result::Structure;
+use crate::result::{Structure, meta};
 
 /// Characters of a title. A contract's name has at most 80, but escapes can make it longer.
 const MAX_TITLE_CHARS: usize = 120;
@@ -74,14 +74,12 @@ pub(super) fn listed(
     if let (false, Some(about)) = (budget.is_empty(), about.as_object_mut()) {
         about.insert("budget".to_owned(), Value::Object(budget));
     }
-    let mut meta = MetaObject::new();
-    meta.insert(META_KEY.to_owned(), about);
     ListedTool {
         name,
         target: contract.major_id(),
         publisher: info.publisher.to_string(),
         bundle: info.bundle.to_string(),
-        tool: tool.with_meta(meta),
+        tool: tool.with_meta(meta(META_KEY, about)),
         wrapped_input: input.wrapped,
         structure,
         contract,
