@@ -339,14 +339,8 @@ impl Provenance {
 
     /// Whether these tools include a tool of the bundle, or name the bundle itself.
     fn is_for(&self, tools: &Tools) -> bool {
-        match tools {
-            Tools::All => true,
-            tools => {
-                let mut own = self.tools.iter();
-                own.any(|(id, major)| tools.include(id, *major))
-                    || tools.include(&self.bundle, u64::MAX)
-            }
-        }
+        let mut own = self.tools.iter();
+        tools.include(&self.bundle, u64::MAX) || own.any(|(id, major)| tools.include(id, *major))
     }
 
     /// The host's own URI of a file of the bundle. The publisher's name is encoded as one segment,
