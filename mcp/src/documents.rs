@@ -250,8 +250,7 @@ impl ServedDocuments {
         if let Some(resource) = self.found(&self.all.resources, uri) {
             return Some(resource.digest);
         }
-        let fits = self.template(uri)?;
-        Some(fits.0.digest)
+        self.template(uri).map(|(template, _)| template.digest)
     }
 
     /// Returns the template that a URI fits, with the values in the URI. A URI fits at most one
@@ -275,16 +274,14 @@ impl ServedDocuments {
         if let Some(resource) = self.found(&self.all.resources, uri) {
             return Ok(ReadResourceResult::new(vec![resource.contents()]));
         }
-        match self.template(uri) {
-            Some((template, values)) => {
-                let contents = template.contents(uri, &values)?;
-                Ok(ReadResourceResult::new(vec![contents]))
-            }
-            None => Err(ErrorData::resource_not_found(
-                "there is no such resource",
-                Some(json!({ "uri": resource::shown(uri) })),
-            )),
+        if let Some((template, values)) = self.template(uri) {
+            let contents = template.contents(uri, &values)?;
+            return Ok(ReadResourceResult::new(vec![contents]));
         }
+        Err(ErrorData::resource_not_found(
+            "there is no such resource",
+            Some(json!({ "uri": resource::shown(uri) })),
+        ))
     }
 
     /// `prompts/get`, in both eras. If required arguments are missing, the person behind the client

@@ -11,8 +11,7 @@ use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 use toolward_bundle::shown::{MAX_RESOURCE, ResourceEntry};
 use toolward_bundle::text::visible_line;
-use toolward_contract::argument::Argument;
-use toolward_contract::argument::Text;
+use toolward_contract::argument::{Argument, Text};
 use toolward_contract::resource::UriTemplate;
 
 use super::{Provenance, ServedResource, ServedTemplate};
@@ -118,11 +117,8 @@ impl ServedTemplate {
     /// Returns the values in a URI; `None` if the URI does not fit.
     pub(super) fn values(&self, uri: &str) -> Option<ArgumentValues> {
         let values = self.template.values(uri)?.into_iter();
-        Some(
-            values
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
-        )
+        let values = values.map(|(name, value)| (name.to_owned(), value));
+        Some(values.collect())
     }
 
     /// Returns the contents for a URI with these values.
