@@ -130,7 +130,7 @@ pub fn verdicts<'c>(content: &'c Content, policy: &Policy) -> Vec<DocumentVerdic
     let mut verdicts: Vec<DocumentVerdict<'c>> = files
         .map(|entry| resource(content, entry, &provenance, &access))
         .collect();
-    let served: BTreeSet<&str> = verdicts
+    let served: BTreeSet<&'c str> = verdicts
         .iter()
         .filter(|verdict| verdict.hidden.is_none())
         .filter_map(|verdict| match verdict.entry {
@@ -139,10 +139,7 @@ pub fn verdicts<'c>(content: &'c Content, policy: &Policy) -> Vec<DocumentVerdic
         })
         .collect();
     let prompts = content.prompts.iter();
-    let prompts: Vec<DocumentVerdict<'c>> = prompts
-        .map(|entry| prompt(content, entry, &served, &access))
-        .collect();
-    verdicts.extend(prompts);
+    verdicts.extend(prompts.map(|entry| prompt(content, entry, &served, &access)));
     verdicts
 }
 
@@ -154,54 +151,43 @@ fn resource<'c>(
 ) -> DocumentVerdict<'c> {
     let id = entry.name();
     let given = access.resource(id);
-    let mut hidden = match entry.is_servable() {
+    let hidden = match entry.is_servable() {
         _ if !given => Some(withheld(access)),
         false => Some(Hidden::TooLarge),
         true => None,
     };
     let host = provenance.uri(id);
     let about = entry.about.as_ref();
-    let (kind, name, asks, entry) = match about.filter(|about| about.is_template()) {
-        None => {
-            let asked = about.and_then(|about| about.uri.clone());
-            let (own, asks) = split(asked, |own| access.resource_uri(id, own));
-            (
-                Kind::Resource,
-                own.unwrap_or(host),
-                asks,
-                Entry::Resource(entry),
-            )
-        }
-        Some(about) => {
-            let asked = about.uri_template.clone();
-            let (own, asks) = split(asked, |own| access.resource_uri(id, own.as_str()));
-            let names = about.arguments.iter();
-            let names: String = names.map(|one| format!("/{{{}}}", one.name)).collect();
-            let host = host + &names;
-            let template = own.or_else(|| UriTemplate::of_host(&host).ok());
-            if template.is_none() || entry.text().is_none() {
-                hidden = hidden.or(Some(Hidden::NoTemplate));
-            }
-            let name = template
-                .as_ref()
-                .map(|template| template.as_str().to_owned());
-            let asks = asks.map(|asks| asks.as_str().to_owned());
-            (
-                Kind::Template,
-                name.unwrap_or(host),
-                asks,
-                Entry::Template(entry, template),
-            )
-        }
+    let Some(about) = about.filter(|about| about.is_template()) else {
+        let asked = about.and_then(|about| about.uri.clone());
+        let (own, asks) = split(asked, |own| access.resource_uri(id, own));
+        return DocumentVerdict {
+            content,
+            kind: Kind::Resource,
+            id,
+            name: own.unwrap_or(host),
+            asks,
+            hidden,
+            entry: Entry::Resource(entry),
+        };
     };
+    let asked = about.uri_template.clone();
+    let (own, asks) = split(asked, |own| access.resource_uri(id, own.as_str()));
+    let names = about.arguments.iter();
+    let names: String = names.map(|one| format!("/{{{}}}", one.name)).collect();
+    let host = host + &names;
+    let template = own.or_else(|| UriTemplate::of_host(&host).ok());
+    let no_template = template.is_none() || entry.text().is_none();
     DocumentVerdict {
         content,
-        kind,
+        kind: Kind::Template,
         id,
-        name,
-        asks,
-        hidden,
-        entry,
+        name: template
+            .as_ref()
+            .map_or(host, |own| own.as_str().to_owned()),
+        asks: asks.map(|asks| asks.as_str().to_owned()),
+        hidden: hidden.or(no_template.then_some(Hidden::NoTemplate)),
+        entry: Entry::Template(entry, template),
     }
 }
 
