@@ -10,7 +10,7 @@ use rmcp::model::{
     CompleteRequestParams, CompleteResult, CompletionInfo, InputRequest, InputRequiredResult,
     InputResponses, JsonObject, Reference,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::argument::Argument;
 use toolward_contract::prompt::Part;
@@ -118,17 +118,15 @@ fn question(prompt: &ServedPrompt, lacks: &[&Argument]) -> Result<InputRequest, 
     let title = Provenance::title(&prompt.prompt.name);
     let message = format!("The prompt {title} by {publisher} asks for what it is to be about.");
     let fields = lacks.iter().map(|argument| {
-        let mut field = Map::new();
-        field.insert("type".to_owned(), json!("string"));
-        if let Some(title) = &argument.title {
-            field.insert("title".to_owned(), json!(Provenance::title(title)));
-        }
-        if let Some(text) = &argument.description {
-            field.insert("description".to_owned(), json!(visible(text, 4000)));
-        }
-        field.insert("minLength".to_owned(), json!(1));
-        field.insert("maxLength".to_owned(), json!(MAX_VALUE_BYTES));
-        (argument.name.clone(), Value::Object(field))
+        let description = argument.description.as_deref();
+        let field = json!({
+            "type": "string",
+            "title": argument.title.as_deref().map(Provenance::title),
+            "description": description.map(|text| visible(text, 4000)),
+            "minLength": 1,
+            "maxLength": MAX_VALUE_BYTES,
+        });
+        (argument.name.clone(), field)
     });
     let fields: BTreeMap<String, Value> = fields.collect();
     let names: Vec<&str> = lacks.iter().map(|one| one.name.as_str()).collect();
