@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{CallToolResult, JsonObject, Tool, ToolAnnotations};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -200,7 +200,7 @@ impl Finder {
             }
         };
         match answer {
-            Ok(value) => Asked::Answer(structured(value)),
+            Ok(value) => Asked::Answer(CallToolResult::structured(value)),
             Err(error) => Asked::Failed(Box::new(error)),
         }
     }
@@ -432,12 +432,6 @@ fn not_loaded(name: &str) -> CallError {
     .with_hint(format!(
         "load it with `{LOAD}`, then call it with `{CALL}` and the reference that you get"
     ))
-}
-
-fn structured(value: Value) -> CallToolResult {
-    let mut result = CallToolResult::success(vec![ContentBlock::text(value.to_string())]);
-    result.structured_content = Some(value);
-    result
 }
 
 #[cfg(test)]
