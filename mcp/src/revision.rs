@@ -107,31 +107,22 @@ impl Revision {
         prompt
     }
 
-    pub(crate) fn resource(self, mut resource: Resource) -> Resource {
-        let Resource {
-            icons, title, meta, ..
-        } = &mut resource;
-        self.listed(icons, title, meta);
-        resource
+    pub(crate) fn resource(self, mut file: Resource) -> Resource {
+        self.listed(&mut file.icons, &mut file.title, &mut file.meta);
+        file
     }
 
-    pub(crate) fn template(self, mut template: ResourceTemplate) -> ResourceTemplate {
-        let ResourceTemplate {
-            icons, title, meta, ..
-        } = &mut template;
-        self.listed(icons, title, meta);
-        template
+    pub(crate) fn template(self, mut file: ResourceTemplate) -> ResourceTemplate {
+        self.listed(&mut file.icons, &mut file.title, &mut file.meta);
+        file
     }
 
     pub(crate) fn result(self, mut result: CallToolResult) -> CallToolResult {
         if !self.has_structure() {
             result.structured_content = None;
         }
-        if self < Self::June2025 {
-            result
-                .content
-                .iter_mut()
-                .for_each(|block| self.block(block));
+        for block in &mut result.content {
+            self.block(block);
         }
         result
     }
