@@ -123,14 +123,13 @@ impl Forwarder {
             let Some(said) = said else {
                 break call.await;
             };
-            let result = tokio::select! {
+            tokio::select! {
                 biased;
-                result = &mut call => Some(result),
-                () = self.wait() => None,
-            };
-            if let Some(result) = result {
-                waiting.push(said);
-                break result;
+                result = &mut call => {
+                    waiting.push(said);
+                    break result;
+                }
+                () = self.wait() => {}
             }
             // A slow client does not delay the call, but a report that is being sent is completed
             // before the result.
@@ -153,9 +152,7 @@ impl Forwarder {
                 break result;
             }
         };
-        while let Ok(said) = self.receiver.try_recv() {
-            waiting.push(said);
-        }
+        waiting.extend(std::iter::from_fn(|| self.receiver.try_recv().ok()));
         let send = async {
             for said in waiting {
                 if matches!(said, Said::Log(_)) {
