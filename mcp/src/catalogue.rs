@@ -251,28 +251,27 @@ pub(crate) fn of(host: &Host, order: &Order) -> ToolListing {
             Err(problem) => catalogue.problems.push(problem),
         }
     }
-    drop(claims);
     named.sort_by(|(one, ..), (other, ..)| one.cmp(other));
     let count = infos.len();
     let mut icon_bytes = describe::MAX_ICON_BYTES;
     let mut ids: Vec<(usize, Vec<String>, Place)> = Vec::with_capacity(named.len());
     for (name, arrived, info) in named {
         let known = known_as(host, &info.contract);
-        let (key, place) = match info.effects().filter(|_| info.context().is_none()) {
+        let place = match info.effects().filter(|_| info.context().is_none()) {
             Some(effects) => {
                 let place = Place::Listed(catalogue.listed.len());
                 let result = order.result(info);
                 let listed = describe::listed(name.clone(), info, effects, result, &mut icon_bytes);
                 catalogue.listed.push(listed);
-                (name, place)
+                place
             }
             None => {
                 let place = Place::Blocked(catalogue.blocked.len());
                 catalogue.blocked.push(Blocked::new(name.clone(), info));
-                (name, place)
+                place
             }
         };
-        catalogue.by_name.insert(key, place);
+        catalogue.by_name.insert(name, place);
         ids.push((arrived, known, place));
     }
     for (arrived, (tool, name)) in (count..).zip(withheld.into_iter().zip(withheld_names)) {

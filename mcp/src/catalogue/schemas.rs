@@ -100,11 +100,9 @@ pub(super) fn place_violations(error: &mut CallError) {
     if error.class != ErrorClass::SchemaValidationFailed || error.origin != Origin::Host {
         return;
     }
-    let Some(Value::Array(violations)) = error
-        .cause
-        .as_mut()
-        .and_then(|cause| cause.get_mut("violations"))
-    else {
+    let cause = error.cause.as_mut();
+    let violations = cause.and_then(|cause| cause.get_mut("violations"));
+    let Some(Value::Array(violations)) = violations else {
         return;
     };
     for violation in violations.iter_mut() {
