@@ -146,9 +146,7 @@ impl ServerFeatures {
             // Clients call the tools behind a finder by `call_tool`, which suggests names itself.
             return None;
         }
-        let listed = self.catalogue.listed.iter();
-        let own = listed.filter(|tool| tool.is_for(principal));
-        near_tool(name, own.map(|tool| tool.name.as_str()))
+        near_tool(name, self.own(principal).map(|tool| tool.name.as_ref()))
     }
 
     /// Returns the tools that are listed for a principal: the tools that it may use, or the three
