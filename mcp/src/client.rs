@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ClientCapabilities, Extensions, InputRequest, ProtocolVersion, ServerRequest};
+use rmcp::model::{ClientCapabilities, Extensions, InputRequest, ServerRequest};
 use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer, ServiceError};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,16 @@ pub(crate) enum Era {
     Session,
     /// By a result that asks for the missing answers. The client calls again with them.
     Stateless,
+}
+
+impl Era {
+    /// The era of a request.
+    pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
+        match Revision::of(context) >= Revision::July2026 {
+            true => Self::Stateless,
+            false => Self::Session,
+        }
+    }
 }
 
 /// Why a client gave no answer.
@@ -72,12 +82,7 @@ pub(crate) struct Client {
 impl Client {
     /// The client that sent a request.
     pub(crate) fn new(context: &RequestContext<RoleServer>, principal: &Principal) -> Self {
-        let version = context.protocol_version();
-        let stateless = version.is_some_and(|version| version >= ProtocolVersion::NO_INITIALIZE);
-        let era = match stateless {
-            true => Era::Stateless,
-            false => Era::Session,
-        };
+        let era = Era::of(context);
         let capabilities = context.client_capabilities();
         let mut answerable = capabilities.as_ref().map(answerable).unwrap_or_default();
         answerable.form &= Revision::of(context).has_elicitation();

@@ -9,8 +9,8 @@ use rmcp::model::{
     CustomResult, DiscoverResult, ErrorData, GetPromptRequestParams, GetPromptResponse,
     Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
     UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
@@ -20,7 +20,7 @@ use toolward_support::helper::lock;
 use super::Connection;
 use crate::call;
 use crate::catalogue::Found;
-use crate::client::Client;
+use crate::client::{Client, Era};
 use crate::methods;
 use crate::principal::Principal;
 use crate::result;
@@ -99,9 +99,9 @@ impl ServerHandler for Connection {
     ) -> Result<CallToolResponse, ErrorData> {
         let principal = self.principal(&context)?;
         let features = self.features();
-        let level = match stateless(&context) {
-            true => context.meta.log_level(),
-            false => *lock(&self.state.level),
+        let level = match Era::of(&context) {
+            Era::Stateless => context.meta.log_level(),
+            Era::Session => *lock(&self.state.level),
         };
         let incoming = call::Incoming {
             features: &features,
@@ -217,7 +217,7 @@ impl ServerHandler for Connection {
         request: CustomRequest,
         mut context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let stateless = stateless(&context);
+        let stateless = Era::of(&context) == Era::Stateless;
         let (call, wrong) = methods::unreadable(request, stateless)?;
         context.extensions.insert(wrong);
         let result = match self.call_tool(call, context).await? {
@@ -298,12 +298,6 @@ impl ServerHandler for Connection {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         Box::pin(self.follow(context)).await
     }
-}
-
-/// Whether a request belongs to the era without sessions.
-fn stateless(context: &RequestContext<RoleServer>) -> bool {
-    let version = context.protocol_version();
-    version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
 /// Lists are returned whole, so no cursor is valid.
