@@ -45,12 +45,8 @@ use crate::stdio::Handler;
 /// ```
 #[derive(Clone)]
 pub struct Service {
-    shared: Arc<ServiceState>,
-}
-
-pub(crate) struct ServiceState {
     features: watch::Sender<Arc<ServerFeatures>>,
-    pub(crate) round_trips: RoundTrips,
+    round_trips: Arc<RoundTrips>,
 }
 
 impl Service {
@@ -58,25 +54,22 @@ impl Service {
     /// [`SharedState`] of their host.
     #[must_use]
     pub fn new(features: ServerFeatures) -> Self {
-        let round_trips = RoundTrips::new(features.host.shared_state());
         Self {
-            shared: Arc::new(ServiceState {
-                features: watch::Sender::new(Arc::new(features)),
-                round_trips,
-            }),
+            round_trips: Arc::new(RoundTrips::new(features.host.shared_state())),
+            features: watch::Sender::new(Arc::new(features)),
         }
     }
 
     /// Serves these features from now on. Clients that follow changes are notified; running calls
     /// continue.
     pub fn replace(&self, features: ServerFeatures) {
-        self.shared.features.send_replace(Arc::new(features));
+        self.features.send_replace(Arc::new(features));
     }
 
     /// The current features.
     #[must_use]
     pub fn features(&self) -> Arc<ServerFeatures> {
-        self.shared.features.borrow().clone()
+        self.features.borrow().clone()
     }
 
     /// The handler of one connection. Its requests come from `principal`, or, without
@@ -84,7 +77,7 @@ impl Service {
     #[must_use]
     pub fn connection(&self, principal: Option<Principal>) -> Connection {
         Connection {
-            shared: self.shared.clone(),
+            service: self.clone(),
             state: Arc::new(State {
                 session: principal.is_some().then(call::new_session),
                 principal,
@@ -101,7 +94,7 @@ impl Service {
 /// One client's connection.
 #[derive(Clone)]
 pub struct Connection {
-    shared: Arc<ServiceState>,
+    service: Service,
     state: Arc<State>,
     long_calls: Option<Handle>,
     approving: Arc<[String]>,
@@ -148,10 +141,6 @@ struct State {
 }
 
 impl Connection {
-    fn features(&self) -> Arc<ServerFeatures> {
-        self.shared.features.borrow().clone()
-    }
-
     /// The principal of a request.
     ///
     /// # Errors
@@ -194,7 +183,7 @@ impl Connection {
         context: &RequestContext<RoleServer>,
     ) -> Result<ServedDocuments, ErrorData> {
         let principal = self.principal(context)?;
-        Ok(self.features().documents.seen_by(&principal))
+        Ok(self.service.features().documents.seen_by(&principal))
     }
 
     fn watched(&self) -> MutexGuard<'_, BTreeSet<String>> {
@@ -224,7 +213,7 @@ impl Connection {
     /// Notifies a client of the stateless era of changes, as long as it listens.
     async fn follow(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let principal = self.principal(context.request_context())?;
-        let seen = self.features().documents.seen_by(&principal);
+        let seen = self.service.features().documents.seen_by(&principal);
         let mut features = self.follow_features();
         // A client gets no notifications about resources that it may not read.
         let asked = context.accepted().resource_subscriptions.iter().flatten();
@@ -244,7 +233,7 @@ impl Connection {
     }
 
     fn follow_features(&self) -> FollowedFeatures {
-        let mut receiver = self.shared.features.subscribe();
+        let mut receiver = self.service.features.subscribe();
         let before = receiver.borrow_and_update().clone();
         FollowedFeatures { receiver, before }
     }
@@ -276,7 +265,7 @@ impl Handler for Connection {
 
     fn results_count_in(&self) -> Option<(SharedState, Arc<str>)> {
         let principal = self.state.principal.as_ref()?;
-        let state = self.features().host().shared_state().clone();
+        let state = self.service.features().host().shared_state().clone();
         Some((state, Arc::clone(&principal.name)))
     }
 }

@@ -48,7 +48,7 @@ impl Connection {
         implementation.title = Some("Toolward".to_owned());
         ServerConfig::new(capabilities)
             .with_server_info(implementation)
-            .with_instructions(self.features().instructions(principal))
+            .with_instructions(self.service.features().instructions(principal))
     }
 }
 
@@ -77,7 +77,7 @@ impl ServerHandler for Connection {
         context.peer.set_peer_info(request.clone());
         let mut result = self.negotiate_initialize(&request)?;
         let principal = self.behind(&context.extensions).ok();
-        result.instructions = Some(self.features().instructions(principal.as_ref()));
+        result.instructions = Some(self.service.features().instructions(principal.as_ref()));
         Ok(Revision::named(&result.protocol_version).opening(result))
     }
 
@@ -87,7 +87,7 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         one_page(request)?;
-        let tools = self.features().tools(&self.principal(&context)?);
+        let tools = self.service.features().tools(&self.principal(&context)?);
         let shown = Revision::of(&context).all(tools, Revision::tool);
         Ok(ListToolsResult::with_all_items(shown))
     }
@@ -98,14 +98,14 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let principal = self.principal(&context)?;
-        let features = self.features();
+        let features = self.service.features();
         let level = match Era::of(&context) {
             Era::Stateless => context.meta.log_level(),
             Era::Session => *lock(&self.state.level),
         };
         let incoming = call::Incoming {
             features: &features,
-            round_trips: &self.shared.round_trips,
+            round_trips: &self.service.round_trips,
             principal: &principal,
             context: &context,
             level,
@@ -125,7 +125,7 @@ impl ServerHandler for Connection {
     /// rmcp calls this before it handles a request of the stateless era, to compare headers with
     /// the arguments that they repeat. Returns a tool only if the principal may call it.
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let features = self.features();
+        let features = self.service.features();
         if features.finder.is_some() {
             // No headers repeat the arguments of the server's own tools.
             return None;
@@ -156,7 +156,7 @@ impl ServerHandler for Connection {
     ) -> Result<GetPromptResponse, ErrorData> {
         let principal = self.principal(&context)?;
         let client = Client::new(&context, &principal);
-        let documents = self.features().documents.seen_by(&principal);
+        let documents = self.service.features().documents.seen_by(&principal);
         let revision = Revision::of(&context);
         tokio::select! {
             biased;
