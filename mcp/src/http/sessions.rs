@@ -71,10 +71,6 @@ pub(crate) fn calling() -> Option<Principal> {
     caller().ok().map(|caller| caller.principal.clone())
 }
 
-fn unknown() -> io::Error {
-    io::ErrorKind::NotFound.into()
-}
-
 /// The sessions of a server.
 #[derive(Debug)]
 pub(super) struct Sessions {
@@ -100,8 +96,9 @@ impl Sessions {
     }
 
     /// Returns a session, if it belongs to the caller of the request that is being handled.
-    fn own(&self, id: &str) -> Option<Arc<HttpSession>> {
-        self.of(&*caller().ok()?, id)
+    fn own(&self, id: &str) -> io::Result<Arc<HttpSession>> {
+        let own = caller().ok().and_then(|caller| self.of(&caller, id));
+        own.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// Stores a new session. If its owner, or all owners together, have too many sessions, one
@@ -175,7 +172,7 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, io::Error> {
-        let session = self.own(id).ok_or_else(unknown)?;
+        let session = self.own(id)?;
         let answer = session.handle().initialize(message).await?;
         if let JsonRpcMessage::Response(response) = &answer
             && let ServerResult::InitializeResult(opening) = &response.result
@@ -189,13 +186,13 @@ impl SessionManager for Sessions {
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, io::Error> {
-        Ok(self.own(id).is_some())
+        Ok(self.own(id).is_ok())
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), io::Error> {
         // When a session ends by itself, rmcp calls this function without a caller.
-        if caller().is_ok() && self.own(id).is_none() {
-            return Err(unknown());
+        if caller().is_ok() {
+            self.own(id)?;
         }
         let gone = lock(&self.by_id).remove(id);
         if let Some(gone) = gone {
@@ -209,7 +206,7 @@ impl SessionManager for Sessions {
         id: &SessionId,
         mut message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, io::Error> {
-        let session = self.own(id).ok_or_else(unknown)?;
+        let session = self.own(id)?;
         let JsonRpcMessage::Request(request) = &mut message else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
@@ -237,7 +234,7 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<(), io::Error> {
-        let session = self.own(id).ok_or_else(unknown)?;
+        let session = self.own(id)?;
         if let JsonRpcMessage::Notification(notification) = &message
             && let ClientNotification::CancelledNotification(cancelled) = &notification.notification
             && let Some(request) = &cancelled.params.request_id
@@ -252,7 +249,7 @@ impl SessionManager for Sessions {
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, io::Error> {
-        let session = self.own(id).ok_or_else(unknown)?;
+        let session = self.own(id)?;
         let opened = session.handle().establish_common_channel().await?;
         Ok(WatchedStream::new(&session, None, opened.inner))
     }
@@ -262,7 +259,7 @@ impl SessionManager for Sessions {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, io::Error> {
-        let session = self.own(id).ok_or_else(unknown)?;
+        let session = self.own(id)?;
         let event = last_event_id
             .parse()
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
