@@ -21,6 +21,7 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -46,16 +47,12 @@ pub(super) struct ConnectionServer {
 }
 
 impl ConnectionServer {
-    /// Admits a connection. The returned future serves it to its end.
-    pub(super) fn serve(
-        &self,
-        stream: TcpStream,
-        peer: IpAddr,
-    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+    /// Admits a connection, and serves it to its end as one of the `tasks`.
+    pub(super) fn serve(&self, stream: TcpStream, peer: IpAddr, tasks: &mut JoinSet<()>) {
         let Some(mut counted) = self.connections.admit(peer, Instant::now()) else {
             // Best effort, since this client is not waited for.
             let _ = stream.try_write(SERVICE_UNAVAILABLE);
-            return None;
+            return;
         };
         set_socket_options(&stream, self.read_within);
         let reset = Arc::new(AtomicBool::new(false));
@@ -64,7 +61,7 @@ impl ConnectionServer {
         let service = self.request_service(Arc::clone(&place));
         let connection = self.http.serve_connection(TokioIo::new(stream), service);
         let shutdown = self.shutdown.clone();
-        Some(async move {
+        tasks.spawn(async move {
             let mut connection = std::pin::pin!(connection);
             let served = async {
                 tokio::select! {
@@ -90,7 +87,7 @@ impl ConnectionServer {
                     tracing::debug!("a connection without a token made room for another");
                 }
             }
-        })
+        });
     }
 
     /// The service for the requests of a connection. It adds the connection to each

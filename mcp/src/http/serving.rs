@@ -17,8 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::concurrency::Concurrency;
-use super::concurrency::MemoryBudget;
+use super::concurrency::{Concurrency, MemoryBudget};
 use super::connection::ConnectionServer;
 use super::connections::Connections;
 use super::guard::{Guard, pass_names, routes};
@@ -72,10 +71,7 @@ pub fn check(address: SocketAddr, settings: &Settings) -> Result<(), HttpError> 
 }
 
 /// A listener, and the names that requests to it may carry.
-pub(super) struct AllowedListener {
-    listener: TcpListener,
-    names: Arc<AllowedNames>,
-}
+type AllowedListener = (TcpListener, Arc<AllowedNames>);
 
 pub(super) fn allowed_listener(
     listener: std::net::TcpListener,
@@ -87,7 +83,7 @@ pub(super) fn allowed_listener(
         .set_nonblocking(true)
         .and_then(|()| TcpListener::from_std(listener));
     let listener = listener.map_err(HttpError::Listener)?;
-    Ok(AllowedListener { listener, names })
+    Ok((listener, names))
 }
 
 /// Serves on a listening socket until `shutdown` is cancelled. Then it accepts no more connections,
@@ -188,7 +184,7 @@ pub(super) async fn finish(connections: &mut JoinSet<()>, within: Duration) -> u
 /// Accepts connections and serves these routes to requests with allowed names, until `shutdown` is
 /// cancelled. Returns the connections still open.
 pub(super) async fn take_connections(
-    AllowedListener { listener, names }: AllowedListener,
+    (listener, names): AllowedListener,
     routes: Router,
     limits: &HttpLimits,
     draining: CancellationToken,
@@ -219,14 +215,10 @@ pub(super) async fn take_connections(
             Some(_) = connections.join_next() => continue,
             accepted = accept(&listener) => accepted,
         };
-        if let Some(connection) = server.serve(stream, peer) {
-            connections.spawn(connection);
-        }
+        server.serve(stream, peer, &mut connections);
     }
     for (stream, peer) in backlog(listener, limits.connections)? {
-        if let Some(connection) = server.serve(stream, peer) {
-            connections.spawn(connection);
-        }
+        server.serve(stream, peer, &mut connections);
     }
     Ok(connections)
 }
