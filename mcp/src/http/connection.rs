@@ -56,7 +56,12 @@ impl ConnectionServer {
         };
         set_socket_options(&stream, self.read_within);
         let reset = Arc::new(AtomicBool::new(false));
-        let stream = WriteTimeout::new(stream, self.read_within, Arc::clone(&reset));
+        let stream = WriteTimeout {
+            stream,
+            timeout: self.read_within,
+            waiting: None,
+            reset: Arc::clone(&reset),
+        };
         let place = Arc::clone(&counted.place);
         let service = self.request_service(Arc::clone(&place));
         let connection = self.http.serve_connection(TokioIo::new(stream), service);
@@ -140,25 +145,15 @@ fn set_socket_options(stream: &TcpStream, timeout: Duration) {
 }
 
 /// A connection that fails if its client reads nothing for a while although data waits to be sent.
-pub(super) struct WriteTimeout {
+struct WriteTimeout {
     stream: TcpStream,
     timeout: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
+    /// If it is set when the value is dropped, the connection is reset rather than closed.
     reset: Arc<AtomicBool>,
 }
 
 impl WriteTimeout {
-    /// Watches a connection. If `reset` is set when the value is dropped, the connection is reset
-    /// rather than closed.
-    pub(super) fn new(stream: TcpStream, timeout: Duration, reset: Arc<AtomicBool>) -> Self {
-        Self {
-            stream,
-            timeout,
-            waiting: None,
-            reset,
-        }
-    }
-
     fn watched<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -172,10 +167,8 @@ impl WriteTimeout {
         let waiting = self
             .waiting
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
-        match waiting.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
-        }
+        let timed_out = waiting.as_mut().poll(context);
+        timed_out.map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
