@@ -154,20 +154,20 @@ impl AllowedNames {
         } else {
             vec![named(&ip.to_string())]
         };
+        let invalid = |found: &str, expected| HttpError::Name {
+            found: found.to_owned(),
+            expected,
+        };
         for host in &settings.hosts {
-            hosts.push(Name::of_one_host(host).ok_or_else(|| HttpError::Name {
-                found: host.clone(),
-                expected: "host",
-            })?);
+            let name = Name::of_one_host(host);
+            hosts.push(name.ok_or_else(|| invalid(host, "host"))?);
         }
         if hosts.is_empty() {
             return Err(HttpError::NoHosts(address));
         }
         let origins = settings.origins.iter().map(|origin| {
-            Origin::to_allow(origin).ok_or_else(|| HttpError::Name {
-                found: origin.clone(),
-                expected: "origin",
-            })
+            let allowed = Origin::to_allow(origin);
+            allowed.ok_or_else(|| invalid(origin, "origin"))
         });
         let origins = origins.collect::<Result<Vec<_>, _>>()?;
         if is_open
