@@ -59,12 +59,8 @@ impl<H: ServerHandler> Guard<H> {
             parts.extensions.insert(InBatch);
             let mut answers = Vec::with_capacity(items.len());
             for item in items {
-                let answer = self.one(
-                    caller,
-                    (permits, unread.clone()),
-                    parts.clone(),
-                    list.slice_ref(item),
-                );
+                let counted = (permits, unread.clone());
+                let answer = self.one(caller, counted, parts.clone(), list.slice_ref(item));
                 answers.push(answer.boxed());
             }
             let mut answers = stream::iter(answers).buffered(CONCURRENCY);
@@ -104,11 +100,8 @@ impl<H: ServerHandler> Guard<H> {
                 self.post(caller, counted, parts, body).await
             }
         };
-        answer(
-            &message,
-            answered.unwrap_or_else(IntoResponse::into_response),
-        )
-        .await
+        let response = answered.unwrap_or_else(IntoResponse::into_response);
+        answer(&message, response).await
     }
 }
 

@@ -20,8 +20,7 @@ use tokio_util::sync::CancellationToken;
 use toolward_host::{Cancellation, SharedCancellation, UnreadResult};
 
 use super::HttpLimits;
-use super::concurrency;
-use super::concurrency::RequestPermit;
+use super::concurrency::{HeldMemory, RequestPermit};
 use super::responses::HttpRejection;
 use crate::client::UnreadResults;
 use crate::messages::{LARGE, MessageSize, SMALL};
@@ -43,7 +42,7 @@ pub(super) async fn read(
     headers: &HeaderMap,
     mut body: Body,
     limits: &HttpLimits,
-    held: &mut concurrency::HeldMemory,
+    held: &mut HeldMemory,
 ) -> Result<Bytes, HttpRejection> {
     let announced = headers
         .get(CONTENT_LENGTH)
@@ -88,13 +87,11 @@ pub(super) fn kind(body: &[u8]) -> Result<(Kind, MessageSize), HttpRejection> {
         }
         Err(_) => return Err(HttpRejection::NotJson),
     };
-    Ok(match (message.method, message.id) {
-        (Some(method), Some(_)) => {
-            let (kind, size, ..) = methods::named(method.as_bytes());
-            (kind, size)
-        }
-        _ => (Kind::Other, SMALL),
-    })
+    let Some(method) = message.id.and(message.method) else {
+        return Ok((Kind::Other, SMALL));
+    };
+    let (kind, size, ..) = methods::named(method.as_bytes());
+    Ok((kind, size))
 }
 
 /// The most bytes of an answer that are handed to the connection at once. Bytes count as sent once

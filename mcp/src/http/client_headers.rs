@@ -49,10 +49,8 @@ pub(super) async fn share(request: Request, next: Next) -> Response {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.append(VARY, HeaderValue::from_static("Origin"));
     if !is_preflight {
-        headers.insert(
-            ACCESS_CONTROL_EXPOSE_HEADERS,
-            HeaderValue::from_static(EXPOSED),
-        );
+        let exposed = HeaderValue::from_static(EXPOSED);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
     response
 }
@@ -89,17 +87,12 @@ const MEDIA_TYPES: [&str; 2] = ["application/json", "text/event-stream"];
 /// Replaces ranges in `Accept`, such as `*/*`, by the media types that they admit (RFC 9110 section
 /// 12.5.1). Without this header, all media types are admitted.
 pub(super) fn name_media_types(headers: &mut HeaderMap) {
-    let named = {
-        let values: Vec<&str> = headers
-            .get_all(ACCEPT)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .collect();
-        let admitted = MEDIA_TYPES
-            .into_iter()
-            .filter(|media_type| values.is_empty() || admits(&values, media_type));
-        admitted.collect::<Vec<_>>().join(", ")
-    };
+    let values = headers.get_all(ACCEPT).iter();
+    let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+    let admitted = MEDIA_TYPES
+        .into_iter()
+        .filter(|media_type| values.is_empty() || admits(&values, media_type));
+    let named = admitted.collect::<Vec<_>>().join(", ");
     if !named.is_empty()
         && let Ok(named) = HeaderValue::try_from(named)
     {

@@ -23,8 +23,7 @@ use toolward_bundle::text::visible_line;
 use toolward_host::{Cancellation, ReadProgress, SharedCancellation};
 
 use super::body::{ClientGuard, PermitBody};
-use super::concurrency::MemoryBudget;
-use super::concurrency::{Concurrency, PrincipalPermits};
+use super::concurrency::{Concurrency, MemoryBudget, PrincipalPermits};
 use super::connections::ConnectionPlace;
 use super::host_header::{AllowedNames, single};
 use super::responses::HttpRejection;
@@ -132,13 +131,11 @@ impl Authentication {
             }
             Self::Required(authenticator) => authenticator,
         };
-        let token = single(&parts.headers, &AUTHORIZATION)
-            .ok()
-            .flatten()
-            .and_then(bearer);
+        let token = single(&parts.headers, &AUTHORIZATION).ok().flatten();
         let refused =
             |refusal: Refusal| HttpRejection::Token(refusal, authenticator.challenge(refusal));
-        authenticator.authenticate(token).await.map_err(refused)
+        let identified = authenticator.authenticate(token.and_then(bearer)).await;
+        identified.map_err(refused)
     }
 }
 
@@ -226,14 +223,13 @@ impl<H: ServerHandler> Guard<H> {
         if kind == Kind::Initialize {
             client_headers::start_over(&mut parts.headers);
         }
+        let cost = messages::scan(&bytes).cost(size);
         if kind == Kind::Batch {
             // Each message of the list is counted separately. Only the list's memory is held here.
-            let cost = messages::scan(&bytes).cost(size);
             cost.map_err(|flaw| HttpRejection::TooComplex(flaw.to_string()))?;
             return self.batch(caller, (permits, unread), parts, &bytes).await;
         }
         // The message's memory is counted before rmcp parses the message.
-        let cost = messages::scan(&bytes).cost(size);
         let cost = cost.map_err(|flaw| match flaw {
             Flaw::Bytes(most) => HttpRejection::TooLarge(most),
             flaw => HttpRejection::TooComplex(flaw.to_string()),
@@ -267,9 +263,7 @@ impl<H: ServerHandler> Guard<H> {
                 parts.extensions.insert(Arc::clone(&permit));
                 permits_held.push(permit);
             }
-            Kind::Listen => {
-                permits_held.push(Arc::new(permits.stream()?));
-            }
+            Kind::Listen => permits_held.push(Arc::new(permits.stream()?)),
             Kind::Other | Kind::Batch => {}
         }
         let cancellation = SharedCancellation::unless_set(Cancellation::Shutdown);

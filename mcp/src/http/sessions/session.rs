@@ -119,15 +119,13 @@ impl HttpSession {
         let mut used = self.used();
         let is_open = used.calls.values().any(|call| call.request == request);
         used.cancelled.check_new(&request, is_open)?;
-        used.calls.insert(
-            number,
-            Call {
-                request,
-                cancellation,
-                watchers: 0,
-                turn: 0,
-            },
-        );
+        let call = Call {
+            request,
+            cancellation,
+            watchers: 0,
+            turn: 0,
+        };
+        used.calls.insert(number, call);
         Ok(())
     }
 
@@ -172,10 +170,8 @@ impl HttpSession {
     /// Notes that a message was delivered. The call that it answers has ended.
     fn delivered(&self, number: u64, answered: &RequestId) {
         let calls = &mut self.used().calls;
-        if calls
-            .get(&number)
-            .is_some_and(|call| call.request == *answered)
-        {
+        let call = calls.get(&number);
+        if call.is_some_and(|call| call.request == *answered) {
             calls.remove(&number);
         }
     }
