@@ -1,11 +1,9 @@
 //! The file of hashed tokens: its format, the check of its owner and mode, and new entries. Files
 //! are written atomically, and only their owner can read them.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
@@ -101,7 +99,6 @@ pub(super) fn parse(text: &str) -> Result<Tokens, HttpError> {
         problem: format!("can't be read: {}", error.message()),
         line: error.span().and_then(|span| line_of(span.start)),
     })?;
-    let mut identities: HashMap<Arc<str>, Identity> = HashMap::new();
     let mut tokens: Vec<Token> = Vec::new();
     for entry in written.token {
         let line = line_of(entry.span().start);
@@ -111,9 +108,9 @@ pub(super) fn parse(text: &str) -> Result<Tokens, HttpError> {
         let name = &identity.principal.name;
         // Tokens with the same name belong to one principal, for example while a new token replaces
         // an old one.
-        if let Some(first) = identities.get(name)
-            && first != identity
-        {
+        let differs =
+            |other: &Token| other.identity.principal.name == *name && other.identity != *identity;
+        if tokens.iter().any(differs) {
             return Err(wrong(format!(
                 "gives `{name}` two tokens that differ in `tools`, `may_approve` or `requests`"
             )));
@@ -121,7 +118,6 @@ pub(super) fn parse(text: &str) -> Result<Tokens, HttpError> {
         if tokens.iter().any(|other| other.hash == token.hash) {
             return Err(wrong(format!("names the hash of `{name}` twice")));
         }
-        identities.insert(Arc::clone(name), identity.clone());
         tokens.push(token);
     }
     Ok(Tokens {
