@@ -152,10 +152,7 @@ impl ReadAhead {
             self.slow_calls = self.slow_calls.saturating_sub(SLOW_CALLS_DECAY);
             self.batch = self.per_processor(BATCH_PER_PROCESSOR);
         } else {
-            self.batch = match self.wait_for_end(pause, open).await {
-                PauseEnd::ProcessorIdle => self.per_processor(BATCH_PER_PROCESSOR),
-                PauseEnd::TimedOut => MAX_BATCH,
-            };
+            self.batch = self.wait_for_end(pause, open).await;
             self.slow_calls = open;
         }
         self.waiting = None;
@@ -171,33 +168,26 @@ impl ReadAhead {
         pause
     }
 
-    /// Waits until a pause ends although too few calls have ended. Cancel safe.
-    async fn wait_for_end(&self, pause: Pause, open: usize) -> PauseEnd {
+    /// Waits until a pause ends although too few calls have ended. Returns the next batch. Cancel
+    /// safe.
+    async fn wait_for_end(&self, pause: Pause, open: usize) -> usize {
         // If more calls are open, further calls would only wait in the host, so an idle processor
         // does not end the pause.
         let may_be_idle = open < MAX_BATCH;
         loop {
             let now = Instant::now();
             if now >= pause.end {
-                return PauseEnd::TimedOut;
+                return MAX_BATCH;
             }
             if may_be_idle && self.threads.have_an_idle_processor() {
                 // Calls that have ended may wait to be answered. Then they are answered during the
                 // yield, and this future is dropped.
                 tokio::task::yield_now().await;
-                return PauseEnd::ProcessorIdle;
+                return self.per_processor(BATCH_PER_PROCESSOR);
             }
             tokio::time::sleep_until(pause.end.min(now + IDLE_CHECK_INTERVAL)).await;
         }
     }
-}
-
-/// Why a pause ended although too few calls had.
-enum PauseEnd {
-    /// A processor had nothing to do.
-    ProcessorIdle,
-    /// The pause reached its longest duration.
-    TimedOut,
 }
 
 #[cfg(test)]
