@@ -27,6 +27,7 @@ use toolward_support::report::codes;
 use crate::client::UnreadResults;
 use read_ahead::CallThreads;
 use transport::StdioTransport;
+use writer::LineWriter;
 
 const START: &str = "start it from an MCP client: `toolward mcp config` prints the lines for one";
 
@@ -159,8 +160,8 @@ pub async fn serve<H: Handler>(
         end: end.clone(),
         progress: ReadProgress::default(),
     });
-    let transport =
-        StdioTransport::new(input, output, threads, end.clone()).counting(unread, shutdown);
+    let writer = LineWriter::to(output).counting(unread);
+    let transport = StdioTransport::new(input, writer, threads, end.clone(), shutdown);
     let calls = CancellationToken::new();
     // `into_dyn` boxes the future of each request. The task that runs it is moved, and overwritten
     // at its end, so the task should be small.

@@ -23,7 +23,6 @@ use super::lines::{self, InputLine, Lines};
 use super::read_ahead::{CallThreads, ReadAhead};
 use super::writer::LineWriter;
 use crate::call::OthersOpen;
-use crate::client::UnreadResults;
 use crate::messages::{self, Flaw, LARGE, MAX_BATCH_MESSAGES, MAX_MESSAGE_BYTES};
 use crate::methods::{self, Kind};
 use crate::open_requests::{OpenRequests, invalid, is_too_long, too_many};
@@ -51,39 +50,30 @@ struct Messages<R, W> {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTransport<R, W> {
+    /// Nothing more is read once `end` is cancelled. `server_shutdown` is cancelled when the whole
+    /// server ends.
     pub(super) fn new(
         input: R,
-        output: W,
+        writer: LineWriter<W>,
         threads: CallThreads,
-        shutdown: CancellationToken,
+        end: CancellationToken,
+        server_shutdown: CancellationToken,
     ) -> Self {
         Self {
             messages: Messages {
                 lines: Lines::new(input, MAX_MESSAGE_BYTES),
                 codec: JsonRpcMessageCodec::new(),
                 answers: Answers {
-                    writer: LineWriter::to(output),
+                    writer,
                     batches: Batches::default(),
                 },
                 open: OpenRequests::default(),
                 read_ahead: ReadAhead::of(threads),
                 has_batches: false,
             },
-            server_shutdown: shutdown.clone(),
-            stopped: Box::pin(shutdown.cancelled_owned()),
+            stopped: Box::pin(end.cancelled_owned()),
+            server_shutdown,
         }
-    }
-
-    /// Counts the results that the client has not read. If they take too much memory, this
-    /// connection ends. `server_shutdown` is cancelled when the whole server ends.
-    pub(super) fn counting(
-        mut self,
-        unread: Option<UnreadResults>,
-        server_shutdown: CancellationToken,
-    ) -> Self {
-        self.messages.answers.writer = self.messages.answers.writer.counting(unread);
-        self.server_shutdown = server_shutdown;
-        self
     }
 }
 

@@ -27,15 +27,17 @@ struct Both {
 
 impl Both {
     fn new() -> Self {
+        let end = CancellationToken::new();
         // Large enough for a test to write everything before any of it is read.
         let (to, input) = duplex(64 << 20);
         let (output, from) = duplex(1 << 20);
         Self {
             server: StdioTransport::new(
                 input,
-                output,
+                LineWriter::to(output),
                 CallThreads::of_connection(),
-                CancellationToken::new(),
+                end.clone(),
+                end,
             ),
             to,
             from: BufReader::new(from).lines(),

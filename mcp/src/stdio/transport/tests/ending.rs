@@ -25,7 +25,8 @@ async fn a_message_that_has_arrived_is_read_before_the_end_and_none_after_it() {
     let (input, output) = UnixStream::from_std(server).unwrap().into_split();
     let end = CancellationToken::new();
     let threads = CallThreads::of_connection();
-    let mut server = StdioTransport::new(input, output, threads, end.clone());
+    let writer = LineWriter::to(output);
+    let mut server = StdioTransport::new(input, writer, threads, end.clone(), end.clone());
     {
         let mut receiving = pin!(server.receive());
         assert!(receiving.as_mut().now_or_never().is_none());
