@@ -25,10 +25,9 @@ use rmcp::model::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolward_host::digest;
 use toolward_host::{
-    Answer, Answerable, Asked, CallEnd, CallError, ErrorClass, ErrorCode, Host, Origin, Reply,
-    Request, Resume, SharedState,
+    Answer, Asked, CallEnd, CallError, ErrorClass, ErrorCode, Host, Origin, Reply, Request, Resume,
+    SharedState, digest,
 };
 use toolward_state::{
     ApprovalKey, Approvals, Binding, Keys, PersonsAnswer, StateError, Unsealed, settled,
@@ -338,9 +337,9 @@ async fn answered(
     asked: Asked,
     mut requests: BTreeMap<String, InputRequest>,
 ) -> Resume {
-    let mut given_up = GiveUp {
+    let given_up = GiveUp {
         host,
-        asked: Some(&asked),
+        asked: &asked,
     };
     let mut answers = Vec::with_capacity(asked.questions.len());
     for question in &asked.questions {
@@ -356,22 +355,20 @@ async fn answered(
         };
         answers.push((question.key.clone(), answer));
     }
-    given_up.asked = None;
-    drop(given_up);
+    // It is not dropped, since all questions were put to the client.
+    std::mem::forget(given_up);
     Resume { asked, answers }
 }
 
 /// Withdraws the questions of a call if it is dropped while a person is asked.
 struct GiveUp<'a> {
     host: &'a Host,
-    asked: Option<&'a Asked>,
+    asked: &'a Asked,
 }
 
 impl Drop for GiveUp<'_> {
     fn drop(&mut self) {
-        if let Some(asked) = self.asked {
-            self.host.give_up(asked);
-        }
+        self.host.give_up(self.asked);
     }
 }
 
@@ -387,16 +384,10 @@ fn lacking(client: &Client, error: &CallError) -> Option<ErrorData> {
         return None;
     }
     let has = |kind: &str| kinds.iter().any(|named| named == kind);
-    let needed = Answerable {
-        form: has("form"),
-        sample: has("sample"),
-        roots: has("roots"),
-    };
     let mut required = ClientCapabilities::default();
-    required.sampling = needed.sample.then(SamplingCapability::default);
-    required.roots = needed.roots.then(RootsCapabilities::default);
-    required.elicitation = needed
-        .form
+    required.sampling = has("sample").then(SamplingCapability::default);
+    required.roots = has("roots").then(RootsCapabilities::default);
+    required.elicitation = has("form")
         .then(|| ElicitationCapability::default().with_form(FormElicitationCapability::default()));
     Some(ErrorData::missing_required_client_capability(required))
 }

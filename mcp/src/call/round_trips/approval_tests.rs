@@ -1,7 +1,7 @@
 //! Approvals through a client: what they cover, and who may give them.
 
 use serde_json::json;
-use toolward_host::{Approver as _, Verdict};
+use toolward_host::{Answerable, Approver as _, Verdict};
 
 use super::*;
 use crate::approval::prompt::{ONCE, SESSION};

@@ -2,7 +2,7 @@
 
 use rmcp::model::ErrorCode as Fault;
 use serde_json::json;
-use toolward_host::ErrorCode;
+use toolward_host::{Answerable, ErrorCode};
 use toolward_state::{BoxFuture, StateError};
 
 use super::*;
