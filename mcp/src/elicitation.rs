@@ -105,10 +105,8 @@ fn attributed(
     let preferences = parameters.model_preferences.as_mut();
     let hints = preferences.and_then(|preferences| preferences.hints.as_mut());
     for hint in hints.into_iter().flatten() {
-        hint.name = hint
-            .name
-            .as_deref()
-            .map(|name| visible_line(name, MAX_NAME_CHARS));
+        let name = hint.name.as_deref();
+        hint.name = name.map(|name| visible_line(name, MAX_NAME_CHARS));
     }
     let known = parameters.meta.get_or_insert_default();
     known.0.0.extend(meta(asked).0.0);

@@ -153,12 +153,7 @@ fn is(written: &[u8], name: &str) -> bool {
     let escaped = short && written.contains(&b'\\');
     match escaped {
         true => serde_json::from_slice::<String>(written).is_ok_and(|written| written == name),
-        false => {
-            let inside = written
-                .strip_prefix(b"\"")
-                .and_then(|rest| rest.strip_suffix(b"\""));
-            inside == Some(name.as_bytes())
-        }
+        false => matches!(written, [b'"', inside @ .., b'"'] if inside == name.as_bytes()),
     }
 }
 

@@ -191,11 +191,8 @@ pub(crate) fn unreadable(
     let CustomRequest { method, params, .. } = request;
     let (kind, _, served, members) = named(method.as_bytes());
     if served == Served::Never || (stateless && served == Served::InSessions) {
-        return Err(ErrorData::new(
-            rmcp::model::ErrorCode::METHOD_NOT_FOUND,
-            method,
-            None,
-        ));
+        let number = rmcp::model::ErrorCode::METHOD_NOT_FOUND;
+        return Err(ErrorData::new(number, method, None));
     }
     let mut params = params.unwrap_or_default();
     let wrong = members.iter().find_map(|&(path, expected, required)| {

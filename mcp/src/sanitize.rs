@@ -85,12 +85,7 @@ impl Remaining {
             self.value(member, depth);
         }
         if kept < members.len() || cut {
-            let mut left = kept;
-            members.retain(|_, _| {
-                let stays = left > 0;
-                left = left.saturating_sub(1);
-                stays
-            });
+            *members = std::mem::take(members).into_iter().take(kept).collect();
             members.insert(TRUNCATED.to_owned(), TRUNCATED.into());
         }
     }

@@ -36,23 +36,20 @@ pub(crate) fn id<'de, D: Deserializer<'de>>(reader: D) -> Result<RequestId, D::E
     serde_json::from_value(id).map_err(D::Error::custom)
 }
 
+/// The members of an object, if there is one.
+type Members = Option<Map<String, Value>>;
+
 /// Reads the arguments of a call by the rules.
-pub(crate) fn arguments<'de, D>(reader: D) -> Result<Option<Map<String, Value>>, D::Error>
-where
-    D: Deserializer<'de>,
-{
+pub(crate) fn arguments<'de, D: Deserializer<'de>>(reader: D) -> Result<Members, D::Error> {
     object(read_part(reader, &PASSED_ON)?)
 }
 
 /// Reads the metadata of a message by the rules.
-pub(crate) fn metadata<'de, D>(reader: D) -> Result<Option<Map<String, Value>>, D::Error>
-where
-    D: Deserializer<'de>,
-{
+pub(crate) fn metadata<'de, D: Deserializer<'de>>(reader: D) -> Result<Members, D::Error> {
     object(read_part(reader, &JsonRules::Keys)?)
 }
 
-fn object<E: Error>(value: Value) -> Result<Option<Map<String, Value>>, E> {
+fn object<E: Error>(value: Value) -> Result<Members, E> {
     match value {
         Value::Null => Ok(None),
         Value::Object(members) => Ok(Some(members)),

@@ -259,10 +259,8 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         if !self.documents(&context)?.has(&request.uri) {
-            return Err(ErrorData::resource_not_found(
-                "there is no such resource",
-                None,
-            ));
+            let message = "there is no such resource";
+            return Err(ErrorData::resource_not_found(message, None));
         }
         let mut watched = self.watched();
         if watched.len() >= MAX_SUBSCRIPTIONS && !watched.contains(&request.uri) {

@@ -111,10 +111,8 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Answers<W> {
 }
 
 fn dropped() -> ErrorData {
-    ErrorData::internal_error(
-        "the answer was dropped: too many others wait to be read",
-        None,
-    )
+    let message = "the answer was dropped: too many others wait to be read";
+    ErrorData::internal_error(message, None)
 }
 
 /// An error that answers a message. If the request's id is unknown, JSON-RPC 2.0 section 5 requires

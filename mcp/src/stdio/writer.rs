@@ -230,10 +230,8 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
             lock(&queue).closed = true;
             self.waiting.more.notify_one();
         }
-        if tokio::time::timeout(FLUSH_TIMEOUT, &mut self.task)
-            .await
-            .is_err()
-        {
+        let flushed = tokio::time::timeout(FLUSH_TIMEOUT, &mut self.task).await;
+        if flushed.is_err() {
             self.task.abort();
         }
     }
