@@ -104,21 +104,17 @@ impl OutgoingBundle {
 pub struct Artifact {
     /// The OCI manifest's digest.
     pub digest: BlobDigest,
-    /// The OCI manifest's bytes.
-    pub manifest: Bytes,
     /// The envelope.
     pub envelope: Blob,
     /// The archive without the envelope.
     pub content: Blob,
-    /// The annotations. Hostile text.
-    pub annotations: BTreeMap<String, String>,
 }
 
 impl Artifact {
     /// Reads an OCI manifest, whose digest was checked to be `digest`. `max` limits the size of the
     /// content.
-    pub(crate) fn parse(digest: BlobDigest, bytes: Bytes, max: u64) -> Result<Self, Failure> {
-        let manifest = parse_manifest(&bytes, media::BUNDLE)?;
+    pub(crate) fn parse(digest: BlobDigest, bytes: &[u8], max: u64) -> Result<Self, Failure> {
+        let manifest = parse_manifest(bytes, media::BUNDLE)?;
         let [envelope, content] = manifest.layers.as_slice() else {
             return Err(invalid()
                 .expected("two layers")
@@ -128,8 +124,6 @@ impl Artifact {
             digest,
             envelope: blob(envelope, media::ENVELOPE, envelope::MAX_BYTES as u64)?,
             content: blob(content, media::CONTENT, max)?,
-            annotations: manifest.annotations.unwrap_or_default(),
-            manifest: bytes,
         })
     }
 }

@@ -30,15 +30,6 @@ const MAX_ATTEMPTS: usize = 4;
 /// How many pages of referrers are read.
 const MAX_PAGES: usize = 8;
 
-/// An attached document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Referrer {
-    /// The digest of its OCI manifest.
-    pub digest: BlobDigest,
-    /// Its annotations. Hostile text.
-    pub annotations: BTreeMap<String, String>,
-}
-
 impl RegistryClient {
     /// Attaches a document to the current target of `subject`, and returns the digest of the
     /// document's OCI manifest. Attaching the document again changes nothing.
@@ -83,8 +74,8 @@ impl RegistryClient {
         Ok(digest)
     }
 
-    /// The documents of a kind that are attached to the current target of `subject`, as many as the
-    /// limits allow. They are not verified.
+    /// The digests of the OCI manifests of the documents of a kind that are attached to the current
+    /// target of `subject`, as many as the limits allow. The documents are not verified.
     ///
     /// # Errors
     /// The failure to list the documents. The list is empty if the bundle has no referrers, or if
@@ -93,7 +84,7 @@ impl RegistryClient {
         &self,
         subject: &Reference,
         kind: DocumentArtifact,
-    ) -> Result<Vec<Referrer>, Failure> {
+    ) -> Result<Vec<BlobDigest>, Failure> {
         let operation = self.operation();
         let digest = match subject.digest() {
             Some(digest) => digest,
@@ -109,7 +100,7 @@ impl Operation {
         reference: &Reference,
         subject: BlobDigest,
         kind: DocumentArtifact,
-    ) -> Result<Vec<Referrer>, Failure> {
+    ) -> Result<Vec<BlobDigest>, Failure> {
         let place = reference.to_string();
         let listed = self.listed(reference, subject, kind);
         let entries = match self.deadline.within(&place, listed).await {
@@ -123,22 +114,14 @@ impl Operation {
         };
         // A registry may ignore the filter in the request.
         let of_kind = entries
-            .into_iter()
+            .iter()
             .filter(|entry| entry.artifact_type.as_deref() == Some(kind.artifact_type()));
-        let mut referrers: Vec<Referrer> = Vec::new();
-        for entry in of_kind {
-            // An entry without a valid digest, or with the digest of an earlier entry, does not
-            // count towards the limit.
-            let Ok(digest) = entry.digest.parse() else {
-                continue;
-            };
-            if referrers.len() < self.transport.limits.referrers
-                && referrers.iter().all(|other| other.digest != digest)
-            {
-                referrers.push(Referrer {
-                    digest,
-                    annotations: entry.annotations.unwrap_or_default(),
-                });
+        let mut referrers = Vec::new();
+        // An entry without a valid digest, or with the digest of an earlier entry, does not count
+        // towards the limit.
+        for digest in of_kind.filter_map(|entry| entry.digest.parse().ok()) {
+            if referrers.len() < self.transport.limits.referrers && !referrers.contains(&digest) {
+                referrers.push(digest);
             }
         }
         Ok(referrers)
@@ -317,8 +300,8 @@ impl Operation {
             Err(failure) => (Vec::new(), Some(failure)),
         };
         let mut others = Vec::new();
-        for referrer in referrers {
-            let attached = reference.with_digest(referrer.digest);
+        for digest in referrers {
+            let attached = reference.with_digest(digest);
             match self.document(&attached, kind, kind.max_bytes()).await {
                 Ok(document) => others.push(document.bytes),
                 // An invalid attachment is skipped, since anyone who may write to the repository

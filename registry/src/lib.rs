@@ -47,7 +47,7 @@ mod transport;
 
 pub use address::{Source, bare_registry};
 pub use artifact::{Artifact, Blob, Details, OutgoingBundle};
-pub use attach::{Referrer, merge_signatures};
+pub use attach::merge_signatures;
 pub use client::{ClientOptions, RegistryClient, check_origin};
 pub use credentials::{Helpers, Login, RegistryCredentials};
 pub use digest::BlobDigest;

@@ -84,11 +84,6 @@ impl<T> PulledBundle<T> {
         let size = self.artifact.content.size;
         attach(&self.envelope, BufReader::new(content), size, effort, out).map_err(refused)
     }
-
-    /// The reference with the digest of the pulled bundle.
-    pub fn reference(&self, pulled: &Reference) -> Reference {
-        pulled.with_digest(self.artifact.digest)
-    }
 }
 
 impl RegistryClient {
@@ -160,7 +155,7 @@ impl Operation {
     /// The target of a reference.
     pub(crate) async fn artifact(&self, reference: &Reference) -> Result<Artifact, Failure> {
         let (digest, manifest) = self.artifact_manifest(reference, media::BUNDLE).await?;
-        Artifact::parse(digest, manifest, self.transport.limits.content)
+        Artifact::parse(digest, &manifest, self.transport.limits.content)
             .map_err(|failure| failure.at(reference.to_string()))
     }
 

@@ -155,7 +155,7 @@ async fn several_who_attach_at_once_are_all_found() {
                     .referrers(&tagged, DocumentArtifact::Signatures)
                     .await
                     .unwrap();
-                if digest.is_ok_and(|digest| found.iter().any(|one| one.digest == digest)) {
+                if digest.is_ok_and(|digest| found.contains(&digest)) {
                     return true;
                 }
             }
