@@ -4,8 +4,6 @@
 //! who may write to the repository can add. They are added to the envelope, and the trust store
 //! decides which of them count.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use reqwest::StatusCode;
 use reqwest::header::ACCEPT;
@@ -13,10 +11,10 @@ use toolward_signing::envelope::{Envelope, MAX_BYTES};
 use toolward_signing::{ErrorKind, Refusal};
 
 use crate::address::shown;
-use crate::artifact::{Artifact, descriptor, manifest_of};
+use crate::artifact::{Artifact, descriptor};
 use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
-use crate::document::{check_document, envelope_layer};
+use crate::document::{check_document, document_manifest};
 use crate::failure::{Cause, Failure, FailureReason, refused};
 use crate::media::{
     self, Descriptor, DocumentArtifact, ImageIndex, SCHEMA_VERSION, readable_entries,
@@ -48,13 +46,7 @@ impl RegistryClient {
         let (subject_digest, subject_bytes) =
             operation.artifact_manifest(subject, media::BUNDLE).await?;
         let subject_descriptor = descriptor(media::MANIFEST, &subject_bytes);
-        let layers = vec![envelope_layer(envelope)];
-        let manifest = manifest_of(
-            kind.artifact_type(),
-            layers,
-            Some(subject_descriptor),
-            BTreeMap::new(),
-        )?;
+        let manifest = document_manifest(kind, envelope, Some(subject_descriptor))?;
         let digest = BlobDigest::of(&manifest);
         let repository = subject.without_version();
         let envelope = Bytes::copy_from_slice(envelope);

@@ -53,9 +53,14 @@ pub(crate) fn check_document(kind: DocumentArtifact, envelope: &[u8]) -> Result<
         .found(quoted(&head.payload_type)))
 }
 
-/// The only layer of a document.
-pub(crate) fn envelope_layer(envelope: &[u8]) -> Descriptor {
-    layer(media::ENVELOPE, envelope, "envelope.dsse.json")
+/// The OCI manifest of a document, whose only layer is the envelope.
+pub(crate) fn document_manifest(
+    kind: DocumentArtifact,
+    envelope: &[u8],
+    subject: Option<Descriptor>,
+) -> Result<Bytes, Failure> {
+    let layers = vec![layer(media::ENVELOPE, envelope, "envelope.dsse.json")];
+    manifest_of(kind.artifact_type(), layers, subject, Default::default())
 }
 
 impl RegistryClient {
@@ -76,8 +81,7 @@ impl RegistryClient {
         check_document(kind, envelope)?;
         reference.version()?;
         let operation = self.operation();
-        let layers = vec![envelope_layer(envelope)];
-        let manifest = manifest_of(kind.artifact_type(), layers, None, Default::default())?;
+        let manifest = document_manifest(kind, envelope, None)?;
         let digest = BlobDigest::of(&manifest);
         if reference.digest().is_some_and(|wanted| wanted != digest) {
             return Err(Failure::new(FailureReason::NotPublishable)
