@@ -266,7 +266,7 @@ impl Fetcher {
         let source = Source::parse(source)?;
         self.with_client(&source, |client| {
             let work = client.fetch_document(&source, kind, kind.max_bytes());
-            Ok(runtime()?.block_on(work)?.bytes)
+            Ok(runtime()?.block_on(work)?)
         })
     }
 }

@@ -295,7 +295,7 @@ impl Operation {
         for digest in referrers {
             let attached = reference.with_digest(digest);
             match self.document(&attached, kind, kind.max_bytes()).await {
-                Ok(document) => others.push(document.bytes),
+                Ok(envelope) => others.push(envelope),
                 // An invalid attachment is skipped, since anyone who may write to the repository
                 // can attach one.
                 Err(failure) if is_its_own_fault(&failure) => {}

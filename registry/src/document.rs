@@ -19,15 +19,6 @@ use crate::reference::Reference;
 use crate::response::read;
 use crate::transport::{Operation, RegistryRequest};
 
-/// A fetched document: an envelope whose signatures are not verified.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FetchedDocument {
-    /// The envelope's bytes.
-    pub bytes: Vec<u8>,
-    /// The digest of the OCI manifest, if the document came from a registry.
-    pub digest: Option<BlobDigest>,
-}
-
 /// The part of an envelope that is checked before a push.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -96,8 +87,8 @@ impl RegistryClient {
         Ok(digest)
     }
 
-    /// Fetches a document of a kind from any source. Its size is limited by `max` and by the limit
-    /// of its kind, in bytes. The caller verifies it.
+    /// Fetches a document of a kind from any source, and returns its envelope, whose signatures the
+    /// caller verifies. The size is limited by `max` and by the limit of the kind, in bytes.
     ///
     /// # Errors
     /// [`FailureReason::ResponseTooLarge`], [`FailureReason::BlobTooLarge`]; the errors of the transfer.
@@ -106,22 +97,18 @@ impl RegistryClient {
         source: &Source,
         kind: DocumentArtifact,
         max: u64,
-    ) -> Result<FetchedDocument, Failure> {
+    ) -> Result<Vec<u8>, Failure> {
         let max = max.min(kind.max_bytes());
         let operation = self.operation();
-        let bytes = match source {
-            Source::Registry(reference) => return operation.document(reference, kind, max).await,
+        match source {
+            Source::Registry(reference) => operation.document(reference, kind, max).await,
             Source::Web(url) => {
                 let work = async { read(operation.open(url).await?, max).await };
                 let bytes = operation.deadline.within(&shown(url), work).await?;
-                bytes.to_vec()
+                Ok(bytes.to_vec())
             }
-            Source::Path(path) => read_file(path, max)?,
-        };
-        Ok(FetchedDocument {
-            bytes,
-            digest: None,
-        })
+            Source::Path(path) => read_file(path, max),
+        }
     }
 }
 
@@ -131,8 +118,8 @@ impl Operation {
         reference: &Reference,
         kind: DocumentArtifact,
         max: u64,
-    ) -> Result<FetchedDocument, Failure> {
-        let (digest, bytes) = self
+    ) -> Result<Vec<u8>, Failure> {
+        let (_, bytes) = self
             .artifact_manifest(reference, kind.artifact_type())
             .await?;
         let place = |failure: Failure| failure.at(reference.to_string());
@@ -145,10 +132,7 @@ impl Operation {
             ));
         };
         let blob = blob(layer, media::ENVELOPE, max).map_err(place)?;
-        Ok(FetchedDocument {
-            bytes: self.small(reference, &blob, None).await?,
-            digest: Some(digest),
-        })
+        self.small(reference, &blob, None).await
     }
 
     /// Requests a web address, without credentials.

@@ -51,7 +51,6 @@ pub use attach::merge_signatures;
 pub use client::{ClientOptions, RegistryClient, check_origin};
 pub use credentials::{Helpers, Login, RegistryCredentials};
 pub use digest::BlobDigest;
-pub use document::FetchedDocument;
 pub use download::{ProgressFn, Step, TransferProgress};
 pub use failure::{Cause, Failure, FailureReason};
 pub use hosts::{AddressCheck, HostRole, UnknownHost};
