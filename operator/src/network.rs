@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use toolward_registry::{
-    ClientOptions, DocumentArtifact, Helpers, ProgressFn, Proxy, PullOptions, RegistryClient,
+    ClientOptions, DocumentArtifact, Helpers, ProgressFn, Proxy, RegistryClient,
     RegistryCredentials, Source, TransferProgress,
 };
 use toolward_signing::archive::Effort;
@@ -226,8 +226,8 @@ impl Fetcher {
                 let downloads = downloads(&self.environment)?;
                 let archive = self.with_client(source, |client| {
                     let pulled = run(&*begin(), async |track| {
-                        let pull = PullOptions::new(&downloads).progress(track);
-                        client.pull(reference, &pull, announced).await
+                        let pulled = client.pull(reference, &downloads, Some(track), announced);
+                        pulled.await
                     })??;
                     if let Some(missing) = &pulled.missing_signatures {
                         report.warning(&format!(
@@ -245,9 +245,8 @@ impl Fetcher {
                     let fetched = client.fetch_bundle(url, &downloads, Some(track), announced);
                     fetched.await
                 });
-                let mut archive = fetched??.archive;
                 let mut bytes = Vec::new();
-                let read = archive.read_to_end(&mut bytes);
+                let read = fetched??.read_to_end(&mut bytes);
                 read.map_err(|error| Error::unreadable(&downloads, error))?;
                 context.archive(&bytes)?
             }

@@ -9,14 +9,15 @@
 //! credentials to the realm that the registry names, and looks for proxies in the environment.
 //!
 //! ```no_run
-//! use toolward_registry::{ClientOptions, PullOptions, Reference};
+//! use toolward_registry::{ClientOptions, Reference};
 //! use toolward_signing::envelope::Envelope;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = ClientOptions::default().build()?;
 //! let reference: Reference = "oci://registry.example/team/text-stats:1.2.3".parse()?;
-//! let options = PullOptions::new("/var/cache/downloads".as_ref());
-//! let pulled = client.pull(&reference, &options, |envelope| Envelope::parse(envelope)).await?;
+//! let downloads = "/var/cache/downloads".as_ref();
+//! let verify = |envelope: &[u8]| Envelope::parse(envelope);
+//! let pulled = client.pull(&reference, downloads, None, verify).await?;
 //! let archive = pulled.archive(Default::default(), Vec::new())?;
 //! # Ok(())
 //! # }
@@ -57,7 +58,7 @@ pub use hosts::{AddressCheck, HostRole, UnknownHost};
 pub use limits::ClientLimits;
 pub use media::DocumentArtifact;
 pub use proxy::Proxy;
-pub use pull::{FetchedBundle, PullOptions, PulledBundle};
+pub use pull::PulledBundle;
 pub use push::PushedBundle;
 pub use reference::Reference;
 pub use releases::{MAX_RELEASES, TagPattern, TaggedRelease, TaggedReleases};

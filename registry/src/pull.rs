@@ -25,36 +25,6 @@ use crate::reference::Reference;
 use crate::response::{broken, read};
 use crate::transport::{AccessScope, Operation, RegistryRequest};
 
-/// The settings of a pull, besides the reference.
-#[derive(Clone, Copy)]
-pub struct PullOptions<'a> {
-    /// A folder for incomplete downloads, which a later pull of the same blob resumes. It should
-    /// belong to the user.
-    pub downloads: &'a Path,
-    /// Whether attached co-signatures are added to the envelope before the caller sees it.
-    pub signatures: bool,
-    /// Called with the progress.
-    pub progress: Option<&'a ProgressFn>,
-}
-
-impl<'a> PullOptions<'a> {
-    /// The options for a pull with co-signatures and without progress.
-    pub fn new(downloads: &'a Path) -> Self {
-        Self {
-            downloads,
-            signatures: true,
-            progress: None,
-        }
-    }
-
-    /// Sets the callback for progress.
-    #[must_use]
-    pub fn progress(mut self, progress: &'a ProgressFn) -> Self {
-        self.progress = Some(progress);
-        self
-    }
-}
-
 /// A pulled bundle. Its blobs have the digests in the OCI manifest; the caller verifies
 /// [`archive`](Self::archive).
 #[derive(Debug)]
@@ -87,32 +57,32 @@ impl<T> PulledBundle<T> {
 }
 
 impl RegistryClient {
-    /// Pulls a bundle. `verify` gets the envelope first; the content is downloaded only if `verify`
-    /// accepts.
+    /// Pulls a bundle. `verify` gets the envelope first, with the attached co-signatures; the
+    /// content is downloaded only if `verify` accepts. The folder `downloads` is for incomplete
+    /// downloads, which a later pull of the same blob resumes. It should belong to the user.
     ///
     /// # Errors
     /// The refusal of `verify`; the errors of the transfer.
     pub async fn pull<T>(
         &self,
         reference: &Reference,
-        options: &PullOptions<'_>,
+        downloads: &Path,
+        progress: Option<&ProgressFn>,
         verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
     ) -> Result<PulledBundle<T>, Failure> {
         let operation = self.operation();
-        let (artifact, envelope) = operation
-            .envelope(reference, options.progress, options.signatures)
-            .await?;
+        let (artifact, envelope) = operation.envelope(reference, progress).await?;
         let accepted = verify(&envelope.bytes).map_err(|refusal| envelope.refused(refusal))?;
-        let (folder, blob) = (options.downloads.to_owned(), artifact.content);
+        let (folder, blob) = (downloads.to_owned(), artifact.content);
         // Opening the file blocks: it reads and hashes the bytes of an earlier attempt.
         let sink = tokio::task::spawn_blocking(move || BlobSink::file(&folder, &blob))
             .await
             .map_err(|error| Failure::new(FailureReason::Io).caused_by(error))??;
-        let reporter = Reporter(options.progress, Step::Content);
+        let reporter = Reporter(progress, Step::Content);
         let sink = operation
             .download(reference, &artifact.content, sink, reporter)
             .await?;
-        let io = |error: std::io::Error| io_failed(options.downloads.display().to_string(), error);
+        let io = |error: std::io::Error| io_failed(downloads.display().to_string(), error);
         let content = sink.into_file().map_err(io)?;
         Ok(PulledBundle {
             accepted,
@@ -133,22 +103,15 @@ impl RegistryClient {
 }
 
 impl Operation {
-    /// A bundle's envelope, with its co-signatures if `signatures`.
+    /// A bundle's envelope, with its co-signatures.
     pub(crate) async fn envelope(
         &self,
         reference: &Reference,
         progress: Option<&ProgressFn>,
-        signatures: bool,
     ) -> Result<(Artifact, CosignedEnvelope), Failure> {
         let artifact = self.artifact(reference).await?;
         let bytes = self.small(reference, &artifact.envelope, progress).await?;
-        let envelope = match signatures {
-            true => self.with_signatures(reference, &artifact, bytes).await?,
-            false => CosignedEnvelope {
-                bytes,
-                missing: None,
-            },
-        };
+        let envelope = self.with_signatures(reference, &artifact, bytes).await?;
         Ok((artifact, envelope))
     }
 
@@ -225,32 +188,22 @@ impl Operation {
 /// an uncompressed envelope.
 const MAX_FIRST_BYTES: usize = 2 * toolward_signing::envelope::MAX_BYTES;
 
-/// A `.toolbundle` fetched by `https`, not verified.
-#[derive(Debug)]
-pub struct FetchedBundle<T> {
-    /// The result of the caller's `verify`.
-    pub accepted: T,
-    /// The archive, at its first byte. The file is unnamed, so it disappears when it is closed.
-    pub archive: File,
-    /// The archive's size in bytes.
-    pub size: u64,
-}
-
 impl RegistryClient {
-    /// Fetches a `.toolbundle`. `verify` gets the first entry, the envelope, as soon as it has
-    /// arrived, and the download stops if `verify` refuses. The file in `downloads` has no name. A
+    /// Fetches a `.toolbundle`, and returns the file, at its first byte and not verified. `verify`
+    /// gets the first entry, the envelope, as soon as it has arrived, and the download stops if
+    /// `verify` refuses. The file in `downloads` has no name, so it disappears when it is closed. A
     /// broken download fails and is not resumed, since the file on the server may have changed.
     ///
     /// # Errors
     /// The refusal of `verify`; [`FailureReason::BlobTooLarge`] above the client's limit for an
     /// archive; the errors of the transfer.
-    pub async fn fetch_bundle<T>(
+    pub async fn fetch_bundle(
         &self,
         url: &Url,
         downloads: &Path,
         progress: Option<&ProgressFn>,
-        verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
-    ) -> Result<FetchedBundle<T>, Failure> {
+        verify: impl FnOnce(&[u8]) -> Result<(), Refusal>,
+    ) -> Result<File, Failure> {
         let operation = self.operation();
         let mut sink = BlobSink::fresh(downloads)?;
         let reporter = Reporter(progress, Step::Content);
@@ -260,31 +213,20 @@ impl RegistryClient {
                 .receive(response, &mut sink, reporter, verify)
                 .await
         };
-        let accepted = match operation.deadline.within(&shown(url), work).await {
-            Ok(accepted) => accepted,
-            Err(failure) => {
-                sink.discard();
-                return Err(failure);
-            }
-        };
-        let size = sink.length;
+        operation.deadline.within(&shown(url), work).await?;
         let io = |error: std::io::Error| io_failed(downloads.display().to_string(), error);
-        Ok(FetchedBundle {
-            accepted,
-            archive: sink.into_file().map_err(io)?,
-            size,
-        })
+        sink.into_file().map_err(io)
     }
 }
 
 impl Operation {
-    async fn receive<T>(
+    async fn receive(
         &self,
         mut response: Response,
         sink: &mut BlobSink,
         reporter: Reporter<'_>,
-        verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
-    ) -> Result<T, Failure> {
+        verify: impl FnOnce(&[u8]) -> Result<(), Refusal>,
+    ) -> Result<(), Failure> {
         let place = shown(response.url());
         let max = self.transport.limits.content;
         let too_large = || {
@@ -300,7 +242,6 @@ impl Operation {
         }
         let mut first = FirstBytes::default();
         let mut verify = Some(verify);
-        let mut accepted = None;
         loop {
             let chunk = response
                 .chunk()
@@ -320,14 +261,15 @@ impl Operation {
                     .map_err(|failure| failure.at(place.clone()))?
                 && let Some(verify) = verify.take()
             {
-                accepted = Some(verify(&envelope).map_err(refused)?);
+                verify(&envelope).map_err(refused)?;
             }
             if chunk.is_none() {
-                return accepted.ok_or_else(|| {
-                    Failure::new(FailureReason::BlobTruncated)
+                return match verify {
+                    None => Ok(()),
+                    Some(_) => Err(Failure::new(FailureReason::BlobTruncated)
                         .at(place)
-                        .expected("an archive with its envelope")
-                });
+                        .expected("an archive with its envelope")),
+                };
             }
         }
     }

@@ -109,7 +109,7 @@ impl RegistryClient {
             {
                 let (operation, reference) = (operation.clone(), repository.with_tag(&tag)?);
                 running.spawn(async move {
-                    let envelope = operation.envelope(&reference, None, true).await;
+                    let envelope = operation.envelope(&reference, None).await;
                     (number, tag, envelope)
                 });
             }

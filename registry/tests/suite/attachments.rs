@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use toolward_registry::{DocumentArtifact, PullOptions, media, merge_signatures};
+use toolward_registry::{DocumentArtifact, media, merge_signatures};
 use toolward_signing::archive::Effort;
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::KeyId;
@@ -68,9 +68,8 @@ async fn cosignatures_are_added_to_the_envelope_that_is_verified() {
     );
 
     let downloads = tempfile::tempdir().unwrap();
-    let mut options = PullOptions::new(downloads.path());
     let pulled = client
-        .pull(&tagged, &options, |bytes| Ok(signers(bytes)))
+        .pull(&tagged, downloads.path(), None, |bytes| Ok(signers(bytes)))
         .await
         .unwrap();
     assert_eq!(pulled.accepted.len(), 3);
@@ -84,13 +83,6 @@ async fn cosignatures_are_added_to_the_envelope_that_is_verified() {
         archive == all.archive(),
         "as if all three had signed before it was pushed"
     );
-
-    options.signatures = false;
-    let pulled = client
-        .pull(&tagged, &options, |bytes| Ok(signers(bytes)))
-        .await
-        .unwrap();
-    assert_eq!(pulled.accepted, [key(1).public().key_id()]);
 }
 
 #[tokio::test]
@@ -190,9 +182,8 @@ async fn wrong_attachments_neither_help_nor_hinder() {
             .unwrap();
     }
     let downloads = tempfile::tempdir().unwrap();
-    let options = PullOptions::new(downloads.path());
     let pulled = client
-        .pull(&tagged, &options, |bytes| Ok(signers(bytes)))
+        .pull(&tagged, downloads.path(), None, |bytes| Ok(signers(bytes)))
         .await
         .unwrap();
     assert_eq!(pulled.accepted.len(), 2);
@@ -265,9 +256,8 @@ async fn a_registry_with_the_api_is_not_given_a_fallback_tag() {
         .unwrap();
     assert_eq!(server.count("PUT", "/manifests/"), 1);
     let downloads = tempfile::tempdir().unwrap();
-    let options = PullOptions::new(downloads.path());
     let pulled = client()
-        .pull(&tagged, &options, |bytes| Ok(signers(bytes)))
+        .pull(&tagged, downloads.path(), None, |bytes| Ok(signers(bytes)))
         .await
         .unwrap();
     assert_eq!(pulled.accepted.len(), 2);

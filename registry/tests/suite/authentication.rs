@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use toolward_registry::{
-    Failure, Helpers, Login, PullOptions, Reference, RegistryClient, RegistryCredentials,
-};
+use toolward_registry::{Failure, Helpers, Login, Reference, RegistryClient, RegistryCredentials};
 
 use crate::sample::{Sample, builder, by_key_one, client};
 use crate::server::Server;
@@ -35,8 +33,9 @@ async fn round(client: &RegistryClient, target: &Reference) -> Result<(), Failur
     let sample = Sample::new(10_000, &[1]);
     client.push(&sample.outgoing(), target, None).await?;
     let downloads = tempfile::tempdir().unwrap();
-    let options = PullOptions::new(downloads.path());
-    let pulled = client.pull(target, &options, by_key_one).await?;
+    let pulled = client
+        .pull(target, downloads.path(), None, by_key_one)
+        .await?;
     assert_eq!(pulled.accepted, sample.manifest);
     client.tags(target).await?;
     Ok(())

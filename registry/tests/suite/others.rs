@@ -3,7 +3,7 @@
 use oci_client::client::{ClientConfig, ClientProtocol};
 use oci_client::manifest::OciImageManifest;
 use oci_client::secrets::RegistryAuth;
-use toolward_registry::{BlobDigest, PullOptions, media};
+use toolward_registry::{BlobDigest, media};
 
 use crate::sample::{Sample, by_key_one, client};
 use crate::scripted::Held;
@@ -86,9 +86,11 @@ async fn we_pull_what_another_client_pushed() {
         .await
         .unwrap();
     let downloads = tempfile::tempdir().unwrap();
-    let options = PullOptions::new(downloads.path());
     let target = server.reference("team/a:1");
-    let pulled = client().pull(&target, &options, by_key_one).await.unwrap();
+    let pulled = client()
+        .pull(&target, downloads.path(), None, by_key_one)
+        .await
+        .unwrap();
     let archive = pulled.archive(Default::default(), Vec::new()).unwrap();
     assert!(archive == sample.archive());
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use toolward_registry::{BlobDigest, PullOptions, Step};
+use toolward_registry::{BlobDigest, Step};
 use toolward_signing::archive::Effort;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
@@ -29,9 +29,11 @@ async fn a_pulled_bundle_is_the_pushed_one_byte_for_byte() {
     let progress = move |progress: toolward_registry::TransferProgress| {
         told.lock().unwrap().push(progress);
     };
-    let options = PullOptions::new(downloads.path()).progress(&progress);
     for target in [&tagged, &pushed.reference] {
-        let pulled = client().pull(target, &options, by_key_one).await.unwrap();
+        let pulled = client()
+            .pull(target, downloads.path(), Some(&progress), by_key_one)
+            .await
+            .unwrap();
         assert_eq!(pulled.accepted, sample.manifest);
         assert_eq!(pulled.artifact.digest, pushed.digest);
         assert_eq!(target.with_digest(pulled.artifact.digest), pushed.reference);
@@ -67,9 +69,8 @@ async fn nothing_of_the_content_is_downloaded_when_the_envelope_is_refused() {
     let progress = move |progress: toolward_registry::TransferProgress| {
         told.lock().unwrap().push(progress.step);
     };
-    let options = PullOptions::new(downloads.path()).progress(&progress);
     let failure = client()
-        .pull(&tagged, &options, by_key_one)
+        .pull(&tagged, downloads.path(), Some(&progress), by_key_one)
         .await
         .unwrap_err();
     assert_eq!(failure.code(), "signature-invalid");
@@ -102,7 +103,6 @@ async fn a_download_goes_on_from_what_an_earlier_one_left() {
             told.lock().unwrap().get_or_insert(progress.done);
         }
     };
-    let options = PullOptions::new(downloads.path()).progress(&progress);
     let wrong = vec![0; 150_000];
     for (left, expected) in [
         (&content[..150_000], 150_000),
@@ -113,7 +113,10 @@ async fn a_download_goes_on_from_what_an_earlier_one_left() {
     ] {
         *first.lock().unwrap() = None;
         std::fs::write(&partial, left).unwrap();
-        let pulled = client().pull(&tagged, &options, by_key_one).await.unwrap();
+        let pulled = client()
+            .pull(&tagged, downloads.path(), Some(&progress), by_key_one)
+            .await
+            .unwrap();
         assert_eq!(first.lock().unwrap().unwrap(), expected);
         let archive = pulled.archive(Effort::Exact, Vec::new()).unwrap();
         assert!(archive == sample.archive());
@@ -121,7 +124,10 @@ async fn a_download_goes_on_from_what_an_earlier_one_left() {
     }
     // The partial file is too long to be the start of this blob.
     std::fs::write(&partial, [content.as_slice(), b"x"].concat()).unwrap();
-    client().pull(&tagged, &options, by_key_one).await.unwrap();
+    client()
+        .pull(&tagged, downloads.path(), Some(&progress), by_key_one)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -130,7 +136,6 @@ async fn what_is_not_there_is_said_to_be_missing() {
         return;
     };
     let downloads = tempfile::tempdir().unwrap();
-    let options = PullOptions::new(downloads.path());
     let client = client();
     let sample = Sample::new(100, &[1]);
     let tagged = server.reference("a:1");
@@ -146,7 +151,7 @@ async fn what_is_not_there_is_said_to_be_missing() {
         (tagged.without_version(), "reference-incomplete"),
     ] {
         let failure = client
-            .pull(&target, &options, by_key_one)
+            .pull(&target, downloads.path(), None, by_key_one)
             .await
             .unwrap_err();
         assert_eq!(failure.code(), code, "{target}");
@@ -173,8 +178,10 @@ async fn a_crashed_download_leaves_at_most_what_can_be_gone_on_with() {
     // Another process has locked the file.
     let file = std::fs::File::create(&partial).unwrap();
     file.lock().unwrap();
-    let options = PullOptions::new(downloads.path());
-    let pulled = client().pull(&tagged, &options, by_key_one).await.unwrap();
+    let pulled = client()
+        .pull(&tagged, downloads.path(), None, by_key_one)
+        .await
+        .unwrap();
     assert!(pulled.archive(Effort::Exact, Vec::new()).unwrap() == sample.archive());
     assert_eq!(file.metadata().unwrap().len(), 0, "theirs is left alone");
     assert_eq!(std::fs::read_dir(downloads.path()).unwrap().count(), 1);
@@ -197,9 +204,8 @@ async fn a_link_in_place_of_a_download_is_not_followed() {
     std::fs::write(&own, "mine").unwrap();
     let partial = format!("{}.partial", artifact.content.digest.hex());
     std::os::unix::fs::symlink("own.txt", downloads.path().join(partial)).unwrap();
-    let options = PullOptions::new(downloads.path());
     let failure = client()
-        .pull(&tagged, &options, by_key_one)
+        .pull(&tagged, downloads.path(), None, by_key_one)
         .await
         .unwrap_err();
     assert_eq!(failure.code(), "registry-io");
@@ -227,9 +233,11 @@ async fn an_envelope_with_another_bundles_content_is_refused_when_it_is_verified
     };
     let server = Scripted::start(move |asked| mixed.answer(asked));
     let downloads = tempfile::tempdir().unwrap();
-    let options = PullOptions::new(downloads.path());
     let target = server.reference("a:1");
-    let pulled = client().pull(&target, &options, by_key_one).await.unwrap();
+    let pulled = client()
+        .pull(&target, downloads.path(), None, by_key_one)
+        .await
+        .unwrap();
     let archive = pulled.archive(Effort::Fast, Vec::new()).unwrap();
     let trust = TrustStore::for_key(key(1).public());
     let refusal = verify::archive_bytes(&archive, &trust, &VerifyOptions::default());
@@ -253,8 +261,10 @@ async fn sixteen_pulls_at_once_do_not_disturb_each_other() {
     for _ in 0..16 {
         let (tagged, folder) = (tagged.clone(), folder.clone());
         pulls.spawn(async move {
-            let options = PullOptions::new(&folder);
-            let pulled = client().pull(&tagged, &options, by_key_one).await.unwrap();
+            let pulled = client()
+                .pull(&tagged, &folder, None, by_key_one)
+                .await
+                .unwrap();
             pulled.archive(Effort::Fast, Vec::new()).unwrap()
         });
     }

@@ -2,9 +2,7 @@
 //! of the registry, the bundle is either pulled or refused because a signature is missing.
 
 use serde_json::json;
-use toolward_registry::{
-    BlobDigest, DocumentArtifact, Failure, PullOptions, RegistryClient, media,
-};
+use toolward_registry::{BlobDigest, DocumentArtifact, Failure, RegistryClient, media};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::manifest::MANIFEST_TYPE;
 use toolward_signing::{ErrorKind, Refusal};
@@ -124,10 +122,9 @@ fn signed_by(threshold: usize) -> impl Fn(&[u8]) -> Result<(), Refusal> {
 /// Pulls `a:1`; returns the code of the warning, if any.
 async fn pull(server: &Scripted, threshold: usize) -> Result<Option<&'static str>, Failure> {
     let downloads = tempfile::tempdir().unwrap();
-    let options = PullOptions::new(downloads.path());
     let reference = server.reference("a:1");
     let pulled = client()
-        .pull(&reference, &options, signed_by(threshold))
+        .pull(&reference, downloads.path(), None, signed_by(threshold))
         .await?;
     Ok(pulled.missing_signatures.map(|failure| failure.code()))
 }

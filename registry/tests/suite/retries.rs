@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use toolward_registry::{ClientLimits, PullOptions};
+use toolward_registry::ClientLimits;
 use toolward_signing::archive::Effort;
 
 use crate::sample::{Sample, builder, by_key_one, client};
@@ -30,9 +30,11 @@ async fn a_connection_that_breaks_in_the_middle_is_taken_up_there() {
         }
     });
     let downloads = tempfile::tempdir().unwrap();
-    let options = PullOptions::new(downloads.path());
     let target = server.reference("a:1");
-    let pulled = client().pull(&target, &options, by_key_one).await.unwrap();
+    let pulled = client()
+        .pull(&target, downloads.path(), None, by_key_one)
+        .await
+        .unwrap();
     assert!(pulled.archive(Effort::Exact, Vec::new()).unwrap() == sample.archive());
     let asked = server.asked();
     let content = asked
@@ -66,10 +68,9 @@ async fn a_pull_that_failed_leaves_what_the_next_one_goes_on_from() {
         honest.answer(asked)
     });
     let downloads = tempfile::tempdir().unwrap();
-    let options = PullOptions::new(downloads.path());
     let target = server.reference("a:1");
     let failure = client()
-        .pull(&target, &options, by_key_one)
+        .pull(&target, downloads.path(), None, by_key_one)
         .await
         .unwrap_err();
     assert_eq!(failure.code(), "registry-failed");
@@ -80,7 +81,10 @@ async fn a_pull_that_failed_leaves_what_the_next_one_goes_on_from() {
         .unwrap();
     let length = left.metadata().unwrap().len();
     assert!(length > 0 && length <= 120_000);
-    client().pull(&target, &options, by_key_one).await.unwrap();
+    client()
+        .pull(&target, downloads.path(), None, by_key_one)
+        .await
+        .unwrap();
     let last = server.asked().pop().unwrap();
     assert_eq!(last.from(), Some(usize::try_from(length).unwrap()));
 }

@@ -295,8 +295,12 @@ pub(crate) async fn pull_code(
 /// Pulls `a:1` from the server.
 pub(crate) async fn pull(client: &RegistryClient, server: &Scripted) -> Result<Artifact, Failure> {
     let downloads = tempfile::tempdir().unwrap();
-    let options = toolward_registry::PullOptions::new(downloads.path());
     let reference = server.reference("a:1");
-    let pulled = client.pull(&reference, &options, crate::sample::by_key_one);
+    let pulled = client.pull(
+        &reference,
+        downloads.path(),
+        None,
+        crate::sample::by_key_one,
+    );
     Ok(pulled.await?.artifact)
 }

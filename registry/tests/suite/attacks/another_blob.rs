@@ -1,6 +1,6 @@
 //! A registry that serves bytes with another digest than the requested one.
 
-use toolward_registry::{PullOptions, Reference};
+use toolward_registry::Reference;
 
 use crate::attacks::{held, lying};
 use crate::sample::{Sample, by_key_one, client};
@@ -30,13 +30,17 @@ async fn another_envelope_is_refused_before_anybody_looks_at_it() {
         (asked.is("GET", "/blobs/") && asked.from().is_none()).then(|| ok(other.clone()))
     });
     let downloads = tempfile::tempdir().unwrap();
-    let options = PullOptions::new(downloads.path());
     let mut looked = false;
     let failure = client()
-        .pull(&server.reference("a:1"), &options, |envelope| {
-            looked = true;
-            by_key_one(envelope)
-        })
+        .pull(
+            &server.reference("a:1"),
+            downloads.path(),
+            None,
+            |envelope| {
+                looked = true;
+                by_key_one(envelope)
+            },
+        )
         .await
         .unwrap_err();
     assert_eq!(failure.code(), "blob-differs");
@@ -51,9 +55,8 @@ async fn another_manifest_than_the_digest_names_is_refused() {
     let server = lying(&other, |_| None);
     let target: Reference = server.reference("a:1").with_digest(held.digest);
     let downloads = tempfile::tempdir().unwrap();
-    let options = PullOptions::new(downloads.path());
     let failure = client()
-        .pull(&target, &options, by_key_one)
+        .pull(&target, downloads.path(), None, by_key_one)
         .await
         .unwrap_err();
     assert_eq!(failure.code(), "registry-manifest-differs");
