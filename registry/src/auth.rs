@@ -134,13 +134,10 @@ impl RegistryTransport {
         if allowed {
             return Ok(url);
         }
-        let refused = refuse()
-            .expected(format!(
-                "{own}, or a realm that is allowed for this registry"
-            ))
-            .found(shown(&url));
-        let unknown = UnknownHost::of(HostRole::TokenServer, &url);
-        Err(UnknownHost::explain(unknown, refused))
+        let refused = refuse().expected(format!(
+            "{own}, or a realm that is allowed for this registry"
+        ));
+        Err(UnknownHost::explain(HostRole::TokenServer, &url, refused))
     }
 }
 

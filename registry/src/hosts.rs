@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-use crate::address::origin;
+use crate::address::{origin, shown};
 use crate::failure::Failure;
 use crate::reference::{Reference, is_loopback};
 
@@ -207,13 +207,8 @@ impl UnknownHost {
 
     /// The unknown host behind a failure, if there is one.
     pub fn behind<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e Self> {
-        let mut error = error;
-        loop {
-            match error.downcast_ref() {
-                Some(found) => return Some(found),
-                None => error = error.source()?,
-            }
-        }
+        let mut causes = std::iter::successors(Some(error), |error| (*error).source());
+        causes.find_map(|cause| cause.downcast_ref())
     }
 
     /// Whether the name is the ASCII form of an internationalised name (RFC 5890).
@@ -222,14 +217,14 @@ impl UnknownHost {
         name.split('.').any(|label| label.starts_with("xn--"))
     }
 
-    /// Adds the unknown host, if any, to the failure as its source.
-    pub(crate) fn explain(found: Option<Self>, failure: Failure) -> Failure {
-        let text = failure.found_text().map(str::to_owned);
-        match (found, text) {
-            (Some(found), Some(text)) => failure.caused_by(found).found(text),
-            (Some(found), None) => failure.caused_by(found),
-            (None, _) => failure,
-        }
+    /// Adds the address that was found to the failure. If a person may be asked about the host, the
+    /// host becomes the failure's source.
+    pub(crate) fn explain(role: HostRole, url: &Url, failure: Failure) -> Failure {
+        let failure = match Self::of(role, url) {
+            Some(found) => failure.caused_by(found),
+            None => failure,
+        };
+        failure.found(shown(url))
     }
 }
 

@@ -286,8 +286,8 @@ impl RegistryTransport {
         match self.redirects.target(&ask.url, &to) {
             Ok(target) => Ok((to, target)),
             Err((expected, None)) => {
-                let unknown = UnknownHost::of(HostRole::Downloads, &to);
-                Err(UnknownHost::explain(unknown, refuse().expected(expected)))
+                let refused = refuse().expected(expected);
+                Err(UnknownHost::explain(HostRole::Downloads, &to, refused))
             }
             Err((expected, Some(kind))) => Err(refuse()
                 .expected(expected)
