@@ -173,42 +173,34 @@ impl Operation {
         if let Some(length) = response.content_length()
             && length != missing
         {
-            return Ok(TransferEnd::Hostile(wrong_size(place, missing, length)));
+            return Ok(wrong_size(place, missing, length));
         }
         loop {
             match response.chunk().await {
                 Ok(Some(chunk)) => {
                     let length = sink.length.saturating_add(chunk.len() as u64);
                     if length > blob.size {
-                        return Ok(TransferEnd::Hostile(wrong_size(place, blob.size, length)));
+                        return Ok(wrong_size(place, blob.size, length));
                     }
                     sink.append(&chunk).map_err(io)?;
                     reporter.report(sink.length, Some(blob.size));
                 }
                 Ok(None) if sink.length == blob.size => return Ok(TransferEnd::Complete),
                 // The response ended regularly, so this is not a broken connection.
-                Ok(None) => {
-                    return Ok(TransferEnd::Hostile(wrong_size(
-                        place,
-                        blob.size,
-                        sink.length,
-                    )));
-                }
+                Ok(None) => return Ok(wrong_size(place, blob.size, sink.length)),
                 Err(error) => return Ok(TransferEnd::Broken(broken(&error).at(place))),
             }
         }
     }
 }
 
-fn wrong_size(place: String, expected: u64, found: u64) -> Failure {
+fn wrong_size(place: String, expected: u64, found: u64) -> TransferEnd {
     let (reason, found) = match found > expected {
         true => (FailureReason::BlobEndless, "more".to_owned()),
         false => (FailureReason::BlobTruncated, bytes(found)),
     };
-    Failure::new(reason)
-        .at(place)
-        .expected(bytes(expected))
-        .found(found)
+    let failure = Failure::new(reason).at(place).expected(bytes(expected));
+    TransferEnd::Hostile(failure.found(found))
 }
 
 /// The downloaded bytes of a blob, in a file or in memory, and their hash.
