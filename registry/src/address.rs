@@ -2,9 +2,10 @@
 //! compares origins, and formats addresses for display.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
-use url::Url;
+use url::{Host, Url};
 
 use crate::failure::{Failure, FailureReason, quoted};
 use crate::reference::{Reference, is_loopback};
@@ -90,6 +91,21 @@ pub(crate) fn check_scheme(url: &Url, plain: bool) -> Result<(), Failure> {
 /// The scheme, host and port as one text, for comparisons.
 pub(crate) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
+}
+
+/// The IP address that a URL has instead of a name.
+pub(crate) fn literal(url: &Url) -> Option<IpAddr> {
+    match url.host()? {
+        Host::Domain(_) => None,
+        Host::Ipv4(address) => Some(address.into()),
+        Host::Ipv6(address) => Some(address.into()),
+    }
+}
+
+/// Whether a name is `parent` or a name below it, by whole labels.
+pub(crate) fn is_within(name: &str, parent: &str) -> bool {
+    let above = name.strip_suffix(parent);
+    above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
 }
 
 /// An address for display: without name, password, query and fragment, which may contain secrets.

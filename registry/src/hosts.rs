@@ -7,9 +7,9 @@ use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use url::{Host, Url};
+use url::Url;
 
-use crate::address::{origin, shown};
+use crate::address::{is_within, literal, origin, shown};
 use crate::failure::Failure;
 use crate::reference::{Reference, is_loopback};
 
@@ -52,12 +52,7 @@ impl Redirects {
             return Ok(RedirectTarget::Any);
         }
         // IP addresses in the URL are not resolved, so they are checked here.
-        let literal = match to.host() {
-            Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
-            Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
-            _ => None,
-        };
-        let refused = literal.and_then(|address| (self.check)(address).err());
+        let refused = literal(to).and_then(|address| (self.check)(address).err());
         let allowed = self.origins.contains(&target) || is_redirect(&own, &target);
         match refused {
             // No setting can allow such an address, unless the registry is on this machine.
@@ -185,15 +180,10 @@ impl UnknownHost {
     /// The host, if a person may be asked about it. It must have a name in the public DNS, of
     /// letters, digits, dots and dashes, and must be reached by https, without name and password.
     pub fn of(role: HostRole, url: &Url) -> Option<Self> {
-        let Some(Host::Domain(name)) = url.host() else {
-            return None;
-        };
-        let is_below = |end: &str| {
-            let above = name.strip_suffix(end);
-            above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
-        };
+        let name = url.domain()?;
         let has_login = !url.username().is_empty() || url.password().is_some();
-        let is_public = name.contains('.') && !PRIVATE_NAMES.into_iter().any(is_below);
+        let is_private = PRIVATE_NAMES.into_iter().any(|end| is_within(name, end));
+        let is_public = name.contains('.') && !is_private;
         let port = url.port().map(|port| format!(":{port}"));
         let authority = format!("{name}{}", port.unwrap_or_default());
         let reference = format!("oci://{authority}/x").parse::<Reference>();

@@ -4,8 +4,9 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use url::{Host, Url};
+use url::Url;
 
+use crate::address::{is_within, literal};
 use crate::failure::{Failure, FailureReason};
 use crate::reference::is_loopback;
 
@@ -101,13 +102,9 @@ impl Proxy {
 /// The connector parses the proxy's address again by narrower rules, and would connect without a
 /// proxy if that failed.
 fn has_plain_host(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Domain(name)) => name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')),
-        Some(url::Host::Ipv4(_) | url::Host::Ipv6(_)) => true,
-        None => false,
-    }
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    let has_plain_name = url.domain().is_some_and(|name| name.bytes().all(is_plain));
+    has_plain_name || literal(url).is_some()
 }
 
 impl Exception {
@@ -141,21 +138,13 @@ impl Exception {
         if self.port.is_some() && self.port != url.port_or_known_default() {
             return false;
         }
-        match (&self.host, url.host()) {
-            (ExceptedHost::All, _) => true,
-            (ExceptedHost::Below(name), Some(Host::Domain(host))) => {
-                let host = host.trim_end_matches('.');
-                let above = host.strip_suffix(name.as_str());
-                !name.is_empty()
-                    && above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+        match &self.host {
+            ExceptedHost::All => true,
+            ExceptedHost::Below(name) => {
+                let host = url.domain().map(|host| host.trim_end_matches('.'));
+                !name.is_empty() && host.is_some_and(|host| is_within(host, name))
             }
-            (ExceptedHost::Address(address), Some(Host::Ipv4(host))) => {
-                *address == IpAddr::V4(host)
-            }
-            (ExceptedHost::Address(address), Some(Host::Ipv6(host))) => {
-                *address == IpAddr::V6(host)
-            }
-            _ => false,
+            ExceptedHost::Address(address) => literal(url) == Some(*address),
         }
     }
 }
