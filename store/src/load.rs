@@ -52,10 +52,6 @@ pub struct VerifyResult {
     pub version: semver::Version,
     /// Whether this is a held update.
     pub held: bool,
-    /// The position of the bundle, counted from 1.
-    pub number: usize,
-    /// How many bundles are verified.
-    pub total: usize,
     /// `Ok` if the file is the recorded release and a host would accept it.
     pub result: Result<(), Error>,
 }
@@ -164,7 +160,7 @@ impl Store {
         let _lock = self.share_objects()?;
         let all = self.all_releases()?;
         let mut refusals = 0_usize;
-        for (position, (one, held)) in all.iter().enumerate() {
+        for (one, held) in &all {
             let result = self.open_object(one, verify).and_then(|bundle| {
                 let content = Content::from_verified_with(bundle, libraries)?;
                 one.check_actions(&content)?;
@@ -187,8 +183,6 @@ impl Store {
                 id: one.id.clone(),
                 version: one.version.clone(),
                 held: *held,
-                number: position.saturating_add(1),
-                total: all.len(),
                 result,
             });
         }

@@ -153,7 +153,6 @@ fn verifying_all_tells_each_result_and_counts_the_refusals() {
     let refusals = store
         .verify_all(&verifier(), &NoLibraries, now(), &mut |checked| {
             told.set(told.get() + 1);
-            assert_eq!(checked.total, 2);
             assert_eq!(checked.result.is_err(), checked.id == "demo.two");
         })
         .unwrap();
