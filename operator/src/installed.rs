@@ -185,10 +185,10 @@ impl StoreLocation {
         let files = match store.remove(&id, now) {
             Ok(_) => {
                 self.forget_hosts(&left, &store, environment);
-                store.gc()?.objects
+                store.gc()?
             }
             Err(Error::Full | Error::ReadOnly) => {
-                let files = store.make_room(&id)?.objects;
+                let files = store.make_room(&id)?;
                 drop(store);
                 let store = self.open(environment)?;
                 store.remove(&id, now)?;

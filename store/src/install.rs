@@ -19,7 +19,7 @@ use crate::decide::{self, ReleaseCandidate, ReleaseDecision};
 use crate::error::Error;
 use crate::load::Verify;
 use crate::model::{self, Acceptance, HeldUpdate, InstalledBundle, StoredRelease, StoredRow as _};
-use crate::objects::{CollectedFiles, lock_objects};
+use crate::objects::lock_objects;
 use crate::state;
 use crate::store::Store;
 
@@ -264,11 +264,11 @@ impl Store {
     /// Deletes the files of a bundle that is to be removed, for a disk that is too full to record
     /// [`Store::remove`]. Also collects garbage, unless the newest changes of the state could not
     /// be read. The recorded sequences, documents and revocations stay. Until the bundle is
-    /// removed, its file is missing.
+    /// removed, its file is missing. Returns the number of deleted bundles.
     ///
     /// # Errors
     /// [`Error::NotInstalled`]; [`Error::ReadOnly`] if no file can be removed either.
-    pub fn make_room(&self, id: &str) -> Result<CollectedFiles, Error> {
+    pub fn make_room(&self, id: &str) -> Result<u64, Error> {
         let _lock = lock_objects(&self.directory, LockKind::Exclusive)?;
         let all = self.all_releases()?.into_iter();
         let (own, others): (Vec<_>, Vec<_>) = all.partition(|(one, _)| one.id == id);
@@ -288,10 +288,11 @@ impl Store {
 
     /// Collects garbage: deletes the files of bundles that are neither installed nor held, and
     /// unfinished files. It waits for readers and writers of bundles, and they wait while it runs.
+    /// Returns the number of deleted bundles.
     ///
     /// # Errors
     /// [`Error::Busy`] if others use the store for more than a minute.
-    pub fn gc(&self) -> Result<CollectedFiles, Error> {
+    pub fn gc(&self) -> Result<u64, Error> {
         let _lock = lock_objects(&self.directory, LockKind::Exclusive)?;
         let all = self.all_releases()?.into_iter();
         let used: HashSet<Digest> = all.map(|(one, _)| one.digest).collect();

@@ -31,6 +31,5 @@ pub use error::Error;
 pub use install::{InstallOptions, InstallOutcome};
 pub use load::{LoadedBundle, Verify, VerifyObject, VerifyResult};
 pub use model::{Acceptance, HeldUpdate, InstalledBundle, StoredRelease};
-pub use objects::CollectedFiles;
 pub use search::InstalledTool;
 pub use store::Store;

@@ -79,15 +79,16 @@ impl Objects {
         Ok(found == bytes)
     }
 
-    /// Removes every file except the bundles to `keep`. The caller must hold the lock exclusively.
-    pub(crate) fn sweep(&self, keep: impl Fn(&Digest) -> bool) -> Result<CollectedFiles, Error> {
+    /// Removes every file except the bundles to `keep`, and returns the number of removed bundles.
+    /// The caller must hold the lock exclusively.
+    pub(crate) fn sweep(&self, keep: impl Fn(&Digest) -> bool) -> Result<u64, Error> {
         let kept = |name: &str| {
             let digest = name.strip_suffix(ENDING).and_then(|hex| hex.parse().ok());
             digest.is_some_and(|digest| keep(&digest))
         };
-        let objects = remove_all(&self.objects, kept)?;
-        let temporary = remove_all(&self.temporary, |_| false)?;
-        Ok(CollectedFiles { objects, temporary })
+        let removed = remove_all(&self.objects, kept)?;
+        remove_all(&self.temporary, |_| false)?;
+        Ok(removed)
     }
 }
 
@@ -152,14 +153,4 @@ pub(crate) fn lock_objects(directory: impl AsFd, kind: LockKind) -> Result<Objec
         Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Error::Busy),
         Err(error) => Err(fail(error)),
     }
-}
-
-/// How many files were removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CollectedFiles {
-    /// Bundles that are neither installed nor held, or that
-    /// [`Store::make_room`](crate::Store::make_room) deleted.
-    pub objects: u64,
-    /// Files whose writing never finished.
-    pub temporary: u64,
 }
