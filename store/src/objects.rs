@@ -129,25 +129,23 @@ pub(crate) type ObjectsLock = Option<OwnedFd>;
 
 /// Locks the objects: shared to read or write an object, exclusive to remove objects.
 pub(crate) fn lock_objects(directory: impl AsFd, kind: LockKind) -> Result<ObjectsLock, Error> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // The file is opened each time. A lock belongs to the open file, so each thread gets a separate
     // lock.
-    let fail = |error: std::io::Error| Error::io("the store's lock", error);
-    let directory = directory.as_fd();
-    let file = match rustix::fs::openat(directory, LOCK_FILE, flags, Mode::RUSR | Mode::WUSR) {
-        Ok(file) => file,
-        // Read access is enough for a lock if the file exists.
-        Err(Errno::ROFS | Errno::ACCESS | Errno::NOSPC) => {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            match rustix::fs::openat(directory, LOCK_FILE, flags, Mode::empty()) {
-                Ok(file) => file,
-                // If no process can create the file, no process can hold the lock.
-                Err(Errno::NOENT) => return Ok(None),
-                Err(error) => return Err(fail(error.into())),
-            }
-        }
-        Err(error) => return Err(fail(error.into())),
+    let open = |access: OFlags| {
+        let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&directory, LOCK_FILE, flags, Mode::RUSR | Mode::WUSR)
     };
+    let opened = match open(OFlags::RDWR | OFlags::CREATE) {
+        // Read access is enough for a lock if the file exists.
+        Err(Errno::ROFS | Errno::ACCESS | Errno::NOSPC) => match open(OFlags::RDONLY) {
+            // If no process can create the file, no process can hold the lock.
+            Err(Errno::NOENT) => return Ok(None),
+            opened => opened,
+        },
+        opened => opened,
+    };
+    let fail = |error: std::io::Error| Error::io("the store's lock", error);
+    let file = opened.map_err(|error| fail(error.into()))?;
     match toolward_support::files::lock(&file, kind, BUSY_TIMEOUT) {
         Ok(()) => Ok(Some(file)),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Error::Busy),
