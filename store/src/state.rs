@@ -105,25 +105,17 @@ CREATE TABLE decision (
 ) STRICT;
 ";
 
-/// The reason why the state can only be read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum ReadOnlyReason {
-    /// The disk is full.
-    Full,
-    /// The file or its disk is read-only.
-    ReadOnly,
-}
-
 /// The connection to the state.
 pub(crate) struct StateDatabase {
     sql: Mutex<Connection>,
-    /// The reason why the state can't be written, if it can't.
-    unwritable: Option<ReadOnlyReason>,
+    /// The error of each write, if the state can only be read.
+    unwritable: Option<fn() -> Error>,
 }
 
 impl StateDatabase {
-    /// Wraps a connection. `unwritable` is the reason why the state can't be written, if it can't.
-    pub(crate) fn new(sql: Connection, unwritable: Option<ReadOnlyReason>) -> Self {
+    /// Wraps a connection. `unwritable` makes the error of each write, if the state can only be
+    /// read.
+    pub(crate) fn new(sql: Connection, unwritable: Option<fn() -> Error>) -> Self {
         let sql = Mutex::new(sql);
         Self { sql, unwritable }
     }
@@ -152,10 +144,8 @@ impl StateDatabase {
         wait: bool,
         work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        match self.unwritable {
-            Some(ReadOnlyReason::Full) => return Err(Error::Full),
-            Some(ReadOnlyReason::ReadOnly) => return Err(Error::ReadOnly),
-            None => {}
+        if let Some(error) = self.unwritable {
+            return Err(error());
         }
         // A panic rolls its transaction back, so a poisoned connection is still valid.
         let mut sql = self.sql.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,7 +16,7 @@ use crate::model::{HeldUpdate, InstalledBundle, StoredRow as _};
 use crate::objects::{BUSY_TIMEOUT, Objects, ObjectsLock, lock_objects};
 use crate::rollback::{self, NextDocument, VersionedDocument};
 use crate::search::{self, InstalledTool};
-use crate::state::{self, ReadOnlyReason, StateDatabase};
+use crate::state::{self, StateDatabase};
 
 /// Bundles, each with its surface.
 type WithSurface<B> = Vec<(B, BundleSurface)>;
@@ -87,13 +87,13 @@ impl Store {
             ) => error,
             opened => return opened,
         };
-        let why = match failed {
-            Error::Full => ReadOnlyReason::Full,
-            _ => ReadOnlyReason::ReadOnly,
+        let unwritable: fn() -> Error = match failed {
+            Error::Full => || Error::Full,
+            _ => || Error::ReadOnly,
         };
         // If the store is missing or belongs to another user, the first error is returned.
         let read = |state: &Path| open_unwritable(state, &state::SCHEMA, BUSY_TIMEOUT);
-        Self::unwritable(directory, state, why, read)?.ok_or(failed)
+        Self::unwritable(directory, state, unwritable, read)?.ok_or(failed)
     }
 
     /// Opens an existing store for reading, without changing it, and waits for other processes for
@@ -108,20 +108,20 @@ impl Store {
         wait: Duration,
     ) -> Result<Option<Self>, Error> {
         let read = |state: &Path| open_untouched(state, &state::SCHEMA, wait);
-        Self::unwritable(directory, state, ReadOnlyReason::ReadOnly, read)
+        Self::unwritable(directory, state, || Error::ReadOnly, read)
     }
 
     fn unwritable(
         directory: &Path,
         state: &Path,
-        why: ReadOnlyReason,
+        error: fn() -> Error,
         read: impl FnOnce(&Path) -> Result<Unwritable, sqlite::Error>,
     ) -> Result<Option<Self>, Error> {
         let (Ok(folders), true) = (folders(directory, Folder::open), state.is_file()) else {
             return Ok(None);
         };
         let unwritable = read(&private_file(state)?)?;
-        let database = StateDatabase::new(unwritable.connection, Some(why));
+        let database = StateDatabase::new(unwritable.connection, Some(error));
         Ok(Some(Self {
             log_unread: unwritable.log_unread,
             ..Self::of(folders, database)
