@@ -78,7 +78,7 @@ impl Store {
         libraries: &dyn Libraries,
     ) -> Result<InstallOutcome, Error> {
         let result = self.try_install(bundle, options, libraries);
-        if let Err(error) = &result {
+        result.inspect_err(|error| {
             let refused = NewDecision {
                 publisher: Some(bundle.publisher.name().to_owned()),
                 digest: Some(bundle.manifest_digest),
@@ -86,8 +86,7 @@ impl Store {
             };
             // The refusal stands, whether or not it can be recorded.
             let _ = self.record(&refused, options.now);
-        }
-        result
+        })
     }
 
     fn try_install(
@@ -187,11 +186,10 @@ impl Store {
         now: SystemTime,
     ) -> Result<InstalledBundle, Error> {
         let result = self.try_accept(id, surface, verify, now);
-        if let Err(error) = &result {
+        result.inspect_err(|error| {
             // The refusal stands, whether or not it can be recorded.
             let _ = self.record(&NewDecision::refused("accept", id, error), now);
-        }
-        result
+        })
     }
 
     fn try_accept(

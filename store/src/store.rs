@@ -354,15 +354,14 @@ impl Store {
         seen: Result<R, Error>,
         now: SystemTime,
     ) -> Result<R, Error> {
-        if let Err(error) = &seen {
+        seen.inspect_err(|error| {
             let refused = NewDecision {
                 digest: Some(digest),
                 ..NewDecision::refused(kind.as_str(), name, error)
             };
             // The refusal stands, whether or not it can be recorded.
             let _ = self.record(&refused, now);
-        }
-        seen
+        })
     }
 
     /// The version and digest of the document that was last recorded.
