@@ -101,7 +101,6 @@ pub(crate) fn all_tools(sql: &Transaction<'_>) -> Result<Vec<InstalledTool>, Err
     )?;
     let rows = statement.query_map([], |row| {
         let tags: String = row.get("tags")?;
-        let version: String = row.get("version")?;
         Ok(InstalledTool {
             major_id: row.get("major_id")?,
             entry: SearchEntry {
@@ -116,7 +115,7 @@ pub(crate) fn all_tools(sql: &Transaction<'_>) -> Result<Vec<InstalledTool>, Err
                 publisher: row.get("publisher")?,
             },
             bundle: row.get("bundle")?,
-            version: version.parse().map_err(|_| model::wrong("version"))?,
+            version: model::text(row, "version")?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
