@@ -94,11 +94,19 @@ impl NewDecision {
         }
     }
 
+    /// The decision with a publisher and a digest.
+    #[must_use]
+    pub fn about(self, publisher: &str, digest: Option<Digest>) -> Self {
+        Self {
+            publisher: Some(publisher.to_owned()),
+            digest,
+            ..self
+        }
+    }
+
     /// The decision with publisher and digest of a release.
-    pub(crate) fn of_release(mut self, release: &StoredRelease) -> Self {
-        self.publisher = Some(release.publisher.clone());
-        self.digest = Some(release.digest);
-        self
+    pub(crate) fn of_release(self, release: &StoredRelease) -> Self {
+        self.about(&release.publisher, Some(release.digest))
     }
 }
 

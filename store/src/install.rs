@@ -79,11 +79,8 @@ impl Store {
     ) -> Result<InstallOutcome, Error> {
         let result = self.try_install(bundle, options, libraries);
         result.inspect_err(|error| {
-            let refused = NewDecision {
-                publisher: Some(bundle.publisher.name().to_owned()),
-                digest: Some(bundle.manifest_digest),
-                ..NewDecision::refused("install", &bundle.manifest.id, error)
-            };
+            let refused = NewDecision::refused("install", &bundle.manifest.id, error);
+            let refused = refused.about(bundle.publisher.name(), Some(bundle.manifest_digest));
             // The refusal stands, whether or not it can be recorded.
             let _ = self.record(&refused, options.now);
         })

@@ -313,11 +313,8 @@ impl Store {
                 let reason = format!(
                     "the publisher's document takes the release with sequence {sequence} back"
                 );
-                let decision = NewDecision {
-                    publisher: Some(publisher.to_owned()),
-                    digest: Some(*digest),
-                    ..NewDecision::new("reset", id, TrustVerdict::Accepted, reason)
-                };
+                let decision = NewDecision::new("reset", id, TrustVerdict::Accepted, reason);
+                let decision = decision.about(publisher, Some(*digest));
                 audit_log::record(sql, &decision, at)?;
             }
             Ok(changed)

@@ -249,25 +249,16 @@ pub(super) fn record(
     reason: &str,
     now: SystemTime,
 ) -> Result<()> {
-    let accepted = NewDecision::new(action, name, TrustVerdict::Accepted, reason.to_owned());
-    let decision = NewDecision {
-        publisher: Some(name.to_owned()),
-        digest,
-        ..accepted
-    };
-    Ok(store.record(&decision, now)?)
+    let decision = NewDecision::new(action, name, TrustVerdict::Accepted, reason.to_owned());
+    Ok(store.record(&decision.about(name, digest), now)?)
 }
 
 /// Records a refusal. The refusal holds even if it can't be recorded.
-pub(super) fn refused(store: &Store, name: &str, refusal: &Refusal, now: SystemTime) -> Error {
-    let verdict = TrustVerdict::Refused;
-    let decision = NewDecision {
-        publisher: Some(name.to_owned()),
-        code: Some(refusal.code().to_owned()),
-        ..NewDecision::new("trust-update", name, verdict, refusal.to_string())
-    };
+pub(super) fn refused(store: &Store, name: &str, refusal: Refusal, now: SystemTime) -> Error {
+    let error = toolward_store::Error::from(refusal);
+    let decision = NewDecision::refused("trust-update", name, &error).about(name, None);
     let _ = store.record(&decision, now);
-    Error::refused(refusal.clone())
+    error.into()
 }
 
 /// Records decisions about bundles in the ledger, if `[ledger]` is on. For each decision a recorder
@@ -324,7 +315,7 @@ impl TrustRows<'_> {
 }
 
 /// Returns the updates that wait until a person accepts them, each as bundle, release and surface.
-pub(crate) fn waiting(store: &Store) -> Result<BTreeSet<(String, String, String)>> {
+pub(crate) fn waiting(store: &Store) -> Result<BTreeSet<(String, Digest, Digest)>> {
     let pending = store.pending()?.into_iter();
     Ok(pending.map(|(held, _)| key(&held)).collect())
 }
@@ -333,7 +324,7 @@ pub(crate) fn waiting(store: &Store) -> Result<BTreeSet<(String, String, String)
 pub(crate) fn record_held(
     rows: Option<&TrustRows<'_>>,
     store: &Store,
-    before: &BTreeSet<(String, String, String)>,
+    before: &BTreeSet<(String, Digest, Digest)>,
 ) -> Result<()> {
     let Some(rows) = rows else {
         return Ok(());
@@ -345,7 +336,6 @@ pub(crate) fn record_held(
     Ok(())
 }
 
-fn key(held: &HeldUpdate) -> (String, String, String) {
-    let (digest, surface) = (held.digest.to_string(), held.surface.to_string());
-    (held.id.clone(), digest, surface)
+fn key(held: &HeldUpdate) -> (String, Digest, Digest) {
+    (held.id.clone(), held.digest, held.surface)
 }

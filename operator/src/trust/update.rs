@@ -204,7 +204,7 @@ impl TrustChanges<'_> {
         let now = context.now;
         let chain: Vec<&[u8]> = chain.iter().map(Vec::as_slice).collect();
         let accepted = publisher::rotate_through(&current.document, &chain, &context.terms())
-            .map_err(|refusal| refused(store, name, &refusal, now))?;
+            .map_err(|refusal| refused(store, name, refusal, now))?;
         let Some(newest) = accepted.last() else {
             return Ok(current);
         };
@@ -216,7 +216,7 @@ impl TrustChanges<'_> {
         trust
             .store_of(&trusted.without(name), self.environment)?
             .add_document(newest, known.prefixes()?)
-            .map_err(|refusal| refused(store, name, &refusal, now))?;
+            .map_err(|refusal| refused(store, name, refusal, now))?;
         let following = accepted.iter().map(|next| NextDocument {
             version: next.version,
             digest: next.digest,
@@ -252,7 +252,7 @@ impl TrustChanges<'_> {
         let publisher = all.publisher(name).ok_or_else(|| unknown(name))?;
         let previous = known.revocations.as_ref();
         let list = revocation::accept(list, publisher, &all, previous, &context.terms())
-            .map_err(|refusal| refused(store, name, &refusal, now))?;
+            .map_err(|refusal| refused(store, name, refusal, now))?;
         for warning in &list.warnings {
             self.environment.report.warning(warning);
         }
