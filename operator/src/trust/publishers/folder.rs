@@ -243,7 +243,7 @@ impl RecordFiles for KnownPublisher {
         if let Some(list) = &self.revocations {
             file::replace(&folder.join(REVOCATIONS_FILE), &list.envelope_bytes)?;
         }
-        write_grant(folder, &self.grant)?;
+        write_toml(&folder.join(GRANT_FILE), &self.grant, MAX_GRANT_BYTES)?;
         file::replace(&folder.join(DOCUMENT_FILE), &self.document.envelope_bytes)
     }
 }
@@ -255,20 +255,19 @@ impl RecordFiles for BareKey {
 
     /// The key is written last, since a folder with this file is the folder of a bare key.
     fn write(&self, folder: &Path) -> Result<()> {
-        write_grant(folder, &self.grant)?;
+        write_toml(&folder.join(GRANT_FILE), &self.grant, MAX_GRANT_BYTES)?;
         let pem = self.key.to_pem()?;
         file::replace(&folder.join(KEY_FILE), pem.as_bytes())
     }
 }
 
-fn write_grant(folder: &Path, grant: &impl Serialize) -> Result<()> {
-    let grant =
-        toml::to_string(grant).map_err(|error| Error::failed(Code::UnwritableValue, error))?;
-    let path = folder.join(GRANT_FILE);
-    if grant.len() > MAX_GRANT_BYTES {
-        return Err(Error::unwritable(&path, "it would be too large"));
+fn write_toml(path: &Path, value: &impl Serialize, limit: usize) -> Result<()> {
+    let text =
+        toml::to_string(value).map_err(|error| Error::failed(Code::UnwritableValue, error))?;
+    if text.len() > limit {
+        return Err(Error::unwritable(path, "it would be too large"));
     }
-    file::replace(&path, grant.as_bytes())
+    file::replace(path, text.as_bytes())
 }
 
 fn read_text(path: &Path, limit: usize) -> Result<String> {
@@ -388,12 +387,7 @@ impl Tombstone {
             revoked_bundles: list.bundles.iter().map(bundle).collect(),
         };
         let path = Self::path(folder, &list.publisher);
-        let text =
-            toml::to_string(&kept).map_err(|error| Error::failed(Code::UnwritableValue, error))?;
-        if text.len() > MAX_TOMBSTONE_BYTES {
-            return Err(Error::unwritable(&path, "it would be too large"));
-        }
-        file::replace(&path, text.as_bytes())?;
+        write_toml(&path, &kept, MAX_TOMBSTONE_BYTES)?;
         let (keys, bundles) = (kept.revoked_keys.len(), kept.revoked_bundles.len());
         Ok(keys.saturating_add(bundles))
     }
