@@ -121,16 +121,10 @@ impl Granted {
         let calls_tools = contents.iter().any(|content| declares(content, calls));
         let mut rules = Vec::new();
         for content in contents {
-            for entry in &content.tools {
-                if is_named(&entry.tool, tool) {
-                    rules.push(rule(
-                        &entry.tool,
-                        &content.origin.publisher(),
-                        &grants,
-                        calls_tools,
-                    ));
-                }
-            }
+            let publisher = content.origin.publisher();
+            let tools = content.tools.iter().map(|entry| &entry.tool);
+            let named = tools.filter(|one| is_named(one, tool));
+            rules.extend(named.map(|tool| rule(tool, &publisher, &grants, calls_tools)));
         }
         tables.insert("workspace".to_owned(), workspaces.into());
         tables.insert("grant".to_owned(), rules.into());
