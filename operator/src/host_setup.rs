@@ -107,14 +107,13 @@ impl ConfiguredSetup<'_> {
         let environment = self.environment;
         let mut builder = Host::builder().policy(granted.policy.clone());
         let state = self.setup.state(environment);
-        let mut sources = Sources::new(&granted.policy, "/".as_ref(), environment.variable);
         if let Some(state) = &state {
             if buckets {
                 builder = builder.buckets(open_buckets(state)?);
             }
-            sources = sources.stored_in(secrets(state));
             builder = builder.protect("the state directory", state);
         }
+        let sources = sources(&granted.policy, state.as_deref(), environment);
         for path in sources.files() {
             builder = builder.protect("a secret's file", path);
         }
@@ -236,11 +235,10 @@ fn folder_of_buckets(state: &Path) -> PathBuf {
     state.join("buckets")
 }
 
-/// Returns the sources of a policy's secrets. Stored secrets are in the environment's state
-/// directory.
-pub fn sources(policy: &Policy, environment: &Environment) -> Sources {
+/// Returns the sources of a policy's secrets. Stored secrets are in this state directory.
+pub fn sources(policy: &Policy, state: Option<&Path>, environment: &Environment) -> Sources {
     let sources = Sources::new(policy, "/".as_ref(), environment.variable);
-    match &environment.state_directory {
+    match state {
         Some(state) => sources.stored_in(secrets(state)),
         None => sources,
     }

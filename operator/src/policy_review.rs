@@ -206,7 +206,7 @@ impl PolicyReview {
 }
 
 fn secrets_with_values(policy: &Policy, environment: &Environment) -> BTreeSet<(String, String)> {
-    let sources = host_setup::sources(policy, environment);
+    let sources = host_setup::sources(policy, environment.state_directory.as_deref(), environment);
     let all = policy.tables().secrets.iter();
     let keys = all.map(|one| (one.publisher.to_string(), one.slug.clone()));
     let has = |(publisher, slug): &(String, String)| {

@@ -163,7 +163,7 @@ fn context(rule: &ContextRule) -> Check {
 }
 
 fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
-    let sources = host_setup::sources(policy, environment);
+    let sources = host_setup::sources(policy, environment.state_directory.as_deref(), environment);
     let check = |secret: &toolward_policy::Secret| {
         let name = format!("{} of {}", secret.slug, secret.publisher);
         if secret.is_placeholder() {
