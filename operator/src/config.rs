@@ -54,10 +54,8 @@ impl ConfigFile {
 
     /// Reads the configuration file in the user's configuration directory, if it exists.
     pub fn of_user(environment: &Environment) -> Result<Option<Self>> {
-        match default_config(environment).filter(|path| !is_missing(path)) {
-            Some(path) => Self::read(&path).map(Some),
-            None => Ok(None),
-        }
+        let path = default_config(environment).filter(|path| !is_missing(path));
+        path.map(|path| Self::read(&path)).transpose()
     }
 
     /// Reads the trust store that the file declares. Paths of key files are relative to the file.
@@ -126,7 +124,8 @@ impl ConfigFile {
 
     /// Checks the tables of settings, such as `[clients]` and `[ledger]`.
     pub fn check_settings(&self) -> Result<()> {
-        settings::check(&self.text, &self.path)?;
+        self.system_calls()?;
+        self.approving_clients()?;
         self.ledger()?;
         self.registries().map(drop)
     }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
+use toolward_contract::diagnostic::{Diagnostic, Position};
 use toolward_host::confine::SystemCalls;
 use toolward_policy::{OTHER_TABLES, table_key};
 use toolward_signing::trust;
@@ -135,15 +135,11 @@ impl SettingsTable {
         let problem = wrong.message.lines().collect::<Vec<_>>().join(", ");
         let message = format!("{}:{at}: {problem}", path.display());
         let failure = Error::usage(self.invalid, message).maybe_hint(wrong.hint.clone());
+        let file = path.display().to_string();
+        let found = Diagnostic::new(self.invalid.row(), &file, at, problem);
         failure.with_diagnostics(vec![Diagnostic {
-            code: self.invalid.code(),
-            severity: Severity::Error,
-            message: problem,
-            file: path.display().to_string(),
-            line: at.line,
-            column: at.column,
             hint: wrong.hint,
-            excerpt: None,
+            ..found
         }])
     }
 }
@@ -201,12 +197,6 @@ pub(crate) fn no_others(fields: Fields<'_, Span>) -> Result<(), SettingError> {
         Some(problem) => Err(problem.into()),
         None => Ok(()),
     }
-}
-
-/// Checks the tables that this file reads.
-pub(crate) fn check(text: &str, path: &Path) -> Result<()> {
-    system_calls(text, path)?;
-    approving_clients(text, path).map(drop)
 }
 
 /// `[confine]`: the list of system calls for processes that run guests.
