@@ -93,7 +93,7 @@ impl LiveHost {
             ..operator
         });
         let shared_state = operator.configured().shared_state(None)?;
-        let watch = BundleWatch::load(Arc::clone(&operator))?;
+        let watch = BundleWatch::load(Arc::clone(&operator), None)?;
         let (loaded, granted) = (watch.loaded(), watch.granted());
         let host = make_host(&operator, &shared_state, &finish, loaded, granted)?;
         let current = Arc::new(RwLock::new(host.clone()));

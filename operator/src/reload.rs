@@ -52,24 +52,12 @@ enum ChangeOutcome {
 }
 
 impl BundleWatch {
-    /// Reads the operator's grants and the usable bundles.
+    /// Reads the operator's grants and the usable bundles. Of installed bundles, the components in
+    /// the cache of `known` are left unread. They are verified when they are read.
     ///
     /// # Errors
-    /// If either can't be read.
-    pub fn load(operator: Arc<Operator>) -> Result<Self> {
-        Self::load_with(operator, None)
-    }
-
-    /// Reads the grants and bundles as [`Self::load`] does, but of installed bundles leaves the
-    /// components unread that are in this broker's cache. They are verified when they are read.
-    ///
-    /// # Errors
-    /// The errors of [`Self::load`].
-    pub fn load_known(operator: Arc<Operator>, broker: &Broker) -> Result<Self> {
-        Self::load_with(operator, Some(broker))
-    }
-
-    fn load_with(operator: Arc<Operator>, known: Option<&Broker>) -> Result<Self> {
+    /// If the grants or the bundles can't be read.
+    pub fn load(operator: Arc<Operator>, known: Option<&Broker>) -> Result<Self> {
         let (verified, since) = (Instant::now(), SystemTime::now());
         let granted = Arc::new(operator.granted()?);
         // Scans before reading, so that the next scan notices later changes.

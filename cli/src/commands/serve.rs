@@ -146,10 +146,7 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
         SourceKind::Installed => Some(broker()?),
         _ => None,
     };
-    let watch = match &known {
-        Some(broker) => BundleWatch::load_known(Arc::clone(&operator), broker)?,
-        None => BundleWatch::load(Arc::clone(&operator))?,
-    };
+    let watch = BundleWatch::load(Arc::clone(&operator), known.as_ref())?;
     let confinement = arguments.confine.recorded(trust, context)?;
     let begin = |started: StartedRecorder| {
         started.begin(&watch.loaded().contents, Some(watch.granted()), confinement)
