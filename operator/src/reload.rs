@@ -70,7 +70,7 @@ impl BundleWatch {
                 (named, LoadedBundles::all_of(contents), Some(context))
             }
             SourceKind::Installed => {
-                let store = scanner.store();
+                let store = scanner.store.as_ref();
                 let (loaded, context) = source.installed(store, environment, known)?;
                 (Vec::new(), loaded, Some(context))
             }

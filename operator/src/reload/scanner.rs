@@ -26,7 +26,7 @@ const MAX_FILES: usize = 10_000;
 pub(super) struct Scanner {
     operator: Arc<Operator>,
     /// Opened before the process was confined.
-    store: Option<Store>,
+    pub(super) store: Option<Store>,
     trust: Option<Publishers>,
     /// Whether the warning about skipped files has been given.
     warned: Cell<bool>,
@@ -66,10 +66,6 @@ impl Scanner {
             warned: Cell::new(false),
             operator,
         })
-    }
-
-    pub(super) fn store(&self) -> Option<&Store> {
-        self.store.as_ref()
     }
 
     /// Scans again. `before` is the previous result.

@@ -66,21 +66,22 @@ impl BundleVerifier {
         scanner: &Scanner,
         environment: &Environment,
     ) -> Result<VerifiedBundles> {
-        let (loaded, context) = match (self.operator.source.kind(), scanner.store()) {
+        let source = &self.operator.source;
+        // If no publisher is trusted, the trust is empty, and nothing is served.
+        let context = || source.trust.context_or_empty(environment);
+        let (loaded, context) = match (source.kind(), &scanner.store) {
             (SourceKind::Dev(directory), _) => {
-                let source = &self.operator.source;
                 let content = source.dev(directory, environment)?;
                 return Ok((LoadedBundles::all_of(vec![content]), None));
             }
             (SourceKind::Named, _) => {
-                let context = self.context(environment)?;
+                let context = context()?;
                 let (loaded, _) = self.named(&context);
                 (loaded, context)
             }
             (SourceKind::Beside(directory), _) => {
-                let context = self.context(environment)?;
+                let context = context()?;
                 let (mut loaded, publishers) = self.named(&context);
-                let source = &self.operator.source;
                 // A refused named bundle must be withdrawn even if the directory under work has an
                 // error.
                 let own = source.dev(directory, environment);
@@ -96,7 +97,7 @@ impl BundleVerifier {
                 (loaded, context)
             }
             (SourceKind::Installed, Some(store)) => {
-                let context = self.context(environment)?;
+                let context = context()?;
                 (installed::loaded(store, &context, None)?, context)
             }
             (SourceKind::Installed, None) => return Ok(VerifiedBundles::default()),
@@ -115,12 +116,6 @@ impl BundleVerifier {
         } else {
             "; after replacing the file of a key, or the folder `trust/`, start the server again"
         }
-    }
-
-    /// Returns the current trust. If no publisher is trusted it is empty, and nothing is served.
-    fn context(&self, environment: &Environment) -> Result<TrustContext> {
-        let trust = &self.operator.source.trust;
-        trust.context_or_empty(environment)
     }
 
     /// Returns the named bundles that verify, and their publishers. A refused bundle is left out
