@@ -6,6 +6,7 @@
 mod install;
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::time::Duration;
 
 use toolward_bundle::content::Content;
@@ -123,12 +124,8 @@ impl Installer<'_> {
         let components = components.values();
         let components =
             components.filter_map(|(id, component)| Some((*id, component.read().ok()?)));
-        let components: Vec<_> = components.collect();
-        compile_each(
-            components.iter().map(|(id, wasm)| (*id, &**wasm)),
-            |wasm| broker.compile_within(wasm, &mut left),
-            self.report(),
-        );
+        let compile = |wasm: &[u8]| broker.compile_within(wasm, &mut left);
+        compile_each(components, compile, self.report());
     }
 
     /// If a bundle was installed by a version's tag, finds the release to install: the release that
@@ -288,14 +285,14 @@ const BUNDLE_BUDGET: CompileCost = CompileCost {
 };
 
 fn compile_each<'a>(
-    components: impl Iterator<Item = (&'a str, &'a [u8])>,
+    components: impl Iterator<Item = (&'a str, impl Deref<Target = [u8]>)>,
     mut compile: impl FnMut(&[u8]) -> Result<Ahead, CompileError>,
     report: &dyn Report,
 ) {
     let mut later = Vec::new();
     for (id, wasm) in components {
         let _progress = report.begin(&format!("compiling {id}"));
-        match compile(wasm) {
+        match compile(&wasm) {
             Ok(Ahead::Compiled) => {}
             Ok(Ahead::OverBudget) => later.push(id),
             Err(error) => report.warning(&format!("{id}: {error}")),
