@@ -139,8 +139,11 @@ fn attempts(canary: &str, port: &str) -> Vec<TheftAttempt> {
     };
     let read = |path: &str| json!({"attempt": "read-file", "target": path});
     let get = |url: &str| json!({"attempt": "send-request", "target": url});
+    let run = |name: &str| json!({ "attempt": name });
     let path = Barrier::Violation(&Class::Workspace);
     let network = Barrier::Violation(&Class::Network);
+    let (time, memory) = (Barrier::Limit(TIME), Barrier::Limit(MEMORY));
+    let foreign_title = format!("send a request to {FOREIGN}");
     let port_title = format!("send a request to {port}, a port of this machine");
     vec![
         attempt(&format!("read {canary}"), read(canary), Barrier::Nothing),
@@ -154,22 +157,10 @@ fn attempts(canary: &str, port: &str) -> Vec<TheftAttempt> {
             read("/inbox/link.txt"),
             path,
         ),
-        attempt(
-            &format!("send a request to {FOREIGN}"),
-            get(FOREIGN),
-            network,
-        ),
+        attempt(&foreign_title, get(FOREIGN), network),
         attempt(&port_title, get(port), network),
-        attempt(
-            "run for ever",
-            json!({"attempt": "run-forever"}),
-            Barrier::Limit(TIME),
-        ),
-        attempt(
-            "take all memory",
-            json!({"attempt": "take-memory"}),
-            Barrier::Limit(MEMORY),
-        ),
+        attempt("run for ever", run("run-forever"), time),
+        attempt("take all memory", run("take-memory"), memory),
     ]
 }
 
