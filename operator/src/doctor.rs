@@ -15,7 +15,7 @@ use crate::config::{ConfigFile, default_config, is_missing};
 use crate::installed::{self, StoreLocation, next_step};
 use crate::lasting_changes::LastingChanges;
 use crate::trust::Trust;
-use crate::{Environment, Error, Result};
+use crate::{Environment, Error, Result, joined};
 
 pub use policy::{policy, policy_warnings, unused_rule_warnings, unused_rules};
 
@@ -240,7 +240,7 @@ fn confinement() -> Check {
     let outlook = confine::outlook();
     let parts = |held: bool| {
         let parts = outlook.parts.iter().filter(|part| part.held == held);
-        parts.map(|part| part.what).collect::<Vec<_>>().join(", ")
+        joined(parts.map(|part| part.what), ", ")
     };
     let gives_up = "a process that runs drivers gives up";
     match outlook.state {

@@ -264,6 +264,12 @@ impl From<Refusal> for Error {
     }
 }
 
+/// Joins the texts of values, for a message.
+pub(crate) fn joined<T: ToString>(all: impl IntoIterator<Item = T>, separator: &str) -> String {
+    let texts = all.into_iter().map(|one| one.to_string());
+    texts.collect::<Vec<_>>().join(separator)
+}
+
 /// Converts the error for an invalid bundle. `kind` is [`Kind::Refused`] for a verified bundle, and
 /// [`Kind::Failed`] for a directory under work.
 ///

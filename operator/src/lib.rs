@@ -40,8 +40,8 @@ pub mod settings;
 pub mod trust;
 
 pub use environment::{Environment, Progress, Report, Silent, directory_of_variable, unix_seconds};
-pub(crate) use error::Result;
 pub use error::{Code, Error, Kind, content_error};
+pub(crate) use error::{Result, joined};
 pub use live_host::LiveHost;
 pub use operator::Operator;
 pub use runtime::{RUNTIME_THREAD, runtime, runtime_with};

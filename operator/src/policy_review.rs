@@ -25,7 +25,7 @@ use crate::bundles::{BundleSource, is_named};
 use crate::granted::{Granted, PolicyFiles};
 use crate::host_setup;
 use crate::trust::Trust;
-use crate::{Code, Environment, Error, Result};
+use crate::{Code, Environment, Error, Result, joined};
 
 pub use status::{
     DriverCandidate, RejectedDriver, RejectionReason, ToolCandidates, ToolRow, ToolStatus,
@@ -273,9 +273,8 @@ pub struct InternalAddress {
 impl InternalAddress {
     /// Returns the line to add to the tool's `[[grant]]`.
     pub fn line(&self) -> String {
-        let addresses = self.addresses.iter();
-        let addresses: Vec<String> = addresses.map(|one| format!("\"{one}\"")).collect();
-        format!("addresses = [{}]", addresses.join(", "))
+        let addresses = self.addresses.iter().map(|one| format!("\"{one}\""));
+        format!("addresses = [{}]", joined(addresses, ", "))
     }
 
     /// Returns the hosts of a grant that now have such an address, as looked up on this machine.
@@ -327,9 +326,8 @@ impl InternalAddress {
 
 impl std::fmt::Display for InternalAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
-        let (host, addresses, kind, line) =
-            (&self.host, addresses.join(" and "), self.kind, self.line());
+        let (host, kind, line) = (&self.host, self.kind, self.line());
+        let addresses = joined(&self.addresses, " and ");
         write!(
             f,
             "{host} is at {addresses}, {kind}: requests are refused until its [[grant]] has `{line}`"

@@ -23,7 +23,7 @@ use toolward_store::{InstalledBundle, Store, rollback};
 
 use crate::network::{self, Fetcher, check_there, recorded};
 use crate::trust::TrustContext;
-use crate::{Code, Error, Kind, Report, Result, runtime};
+use crate::{Code, Error, Kind, Report, Result, joined, runtime};
 
 pub use install::{ConfirmMove, Installer, SourceMove};
 
@@ -248,8 +248,7 @@ fn channel_for<'a>(
         (None, [only]) => Ok(Some(only)),
         // Without a choice no index would be checked, and a source could serve an old release.
         (None, several) => {
-            let names: Vec<_> = several.iter().map(|channel| &*channel.name).collect();
-            let names = names.join(", ");
+            let names = joined(several.iter().map(|channel| &*channel.name), ", ");
             let several = format!("{source} may be held to any of these channels: {names}");
             Err(Error::usage(Code::ChannelAmbiguous, several).hint("say which: --channel NAME"))
         }

@@ -16,7 +16,7 @@ use crate::granted::{Granted, PolicyFiles};
 use crate::host_setup;
 use crate::policy_review::PolicyReview;
 use crate::trust::Trust;
-use crate::{Environment, Silent};
+use crate::{Environment, Silent, joined};
 
 /// Checks the policy and everything it names.
 pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> Vec<Check> {
@@ -36,8 +36,7 @@ pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> 
         ];
     }
     let policy = &granted.policy;
-    let files = granted.files.iter().map(|file| file.display().to_string());
-    let files = files.collect::<Vec<_>>().join(", ");
+    let files = joined(granted.files.iter().map(|file| file.display()), ", ");
     let (grants, denies) = (policy.grants().count(), policy.denies().count());
     let found = format!("{files} ([[grant]]: {grants}, [[deny]]: {denies})");
     let mut checks = vec![Check::ok(found).named("policy")];

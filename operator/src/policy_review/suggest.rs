@@ -9,7 +9,7 @@ use toolward_policy::{
 
 use super::{InternalAddress, PolicyReview};
 use crate::bundles::is_named;
-use crate::{Code, Error, Kind, Result};
+use crate::{Code, Error, Kind, Result, joined};
 
 /// Lines for the policy file, for the operator to review and add.
 #[derive(Debug, Clone, Default)]
@@ -224,15 +224,13 @@ fn left_out(tools: &[ToolRoutes<'_>]) -> Vec<String> {
         let (Decision::Allow(allowed) | Decision::Ask(allowed, _)) = &route.decision else {
             return None;
         };
-        let without = allowed.partial.as_ref()?.withheld.iter();
-        let without: Vec<String> = without.map(ToString::to_string).collect();
+        let without = joined(&allowed.partial.as_ref()?.withheld, ", ");
         let (tool, driver) = (
             route.contract.tool.major_id(),
             &route.implementation.driver.id,
         );
         Some(format!(
-            "{tool}: a grant says `partial`, and {driver} is used without {}",
-            without.join(", ")
+            "{tool}: a grant says `partial`, and {driver} is used without {without}"
         ))
     });
     remarks.collect()
@@ -268,11 +266,10 @@ fn asking(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
         } else {
             ""
         };
-        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        let reasons = joined(reasons, "; ");
         Some(format!(
-            "{}: a person is asked before each call{standing}: {}.",
-            route.contract.tool.major_id(),
-            reasons.join("; ")
+            "{}: a person is asked before each call{standing}: {reasons}.",
+            route.contract.tool.major_id()
         ))
     });
     remarks.collect()
@@ -283,9 +280,9 @@ fn runs(tool: &ToolRoutes<'_>, driver: Option<&str>, preapprove: bool) -> Result
     let id = tool.contract.tool.major_id();
     let named = |one: &&Rejected<'_>| driver == Some(one.implementation.driver.id.as_str());
     if let Some(rejected) = tool.rejected.iter().find(named) {
-        let (driver, reasons) = (&rejected.implementation.driver.id, &rejected.reasons);
-        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
-        let message = format!("{driver} can't serve {id}: {}", reasons.join("; "));
+        let driver = &rejected.implementation.driver.id;
+        let reasons = joined(&rejected.reasons, "; ");
+        let message = format!("{driver} can't serve {id}: {reasons}");
         return Err(impossible(message).hint(
             "no added grant changes that: `toolward show TOOL --drivers` shows the tool's drivers",
         ));
@@ -293,22 +290,19 @@ fn runs(tool: &ToolRoutes<'_>, driver: Option<&str>, preapprove: bool) -> Result
     for route in tool.routes.iter().filter(|route| is_meant(route, driver)) {
         match &route.decision {
             Decision::Deny(denial) if !denial.denied_by.is_empty() => {
-                let rules: Vec<String> = denial.denied_by.iter().map(ToString::to_string).collect();
-                return Err(
-                    impossible(format!("{id} is denied by {}", rules.join(", ")))
-                        .hint("a rule that denies wins: change that rule yourself"),
-                );
+                let rules = joined(&denial.denied_by, ", ");
+                return Err(impossible(format!("{id} is denied by {rules}"))
+                    .hint("a rule that denies wins: change that rule yourself"));
             }
             Decision::Deny(denial) if denial.missing.iter().any(is_final) => {
                 let missing = denial.missing.iter().filter(|missing| is_final(missing));
-                let missing: Vec<String> = missing.map(ToString::to_string).collect();
-                return Err(impossible(format!("{id}: {}", missing.join("; ")))
+                let missing = joined(missing, "; ");
+                return Err(impossible(format!("{id}: {missing}"))
                     .hint("no added line helps: change what is there yourself"));
             }
             Decision::Ask(_, reasons) if preapprove => {
                 let lasting = reasons.iter().filter(|reason| !reason.can_be_preapproved());
-                let lasting: Vec<String> = lasting.map(AskReason::to_string).collect();
-                let (message, hint) = match lasting.join("; ") {
+                let (message, hint) = match joined(lasting, "; ") {
                     none if none.is_empty() => (
                         format!(
                             "{id} is granted by a rule that is there already, without `preapproved`"

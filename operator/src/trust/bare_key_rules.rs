@@ -10,7 +10,7 @@ use toolward_signing::id::Prefix;
 use toolward_signing::manifest::ENVELOPE_FILE;
 use toolward_signing::trust::TrustStore;
 
-use crate::{Code, Error, Kind, Result};
+use crate::{Code, Error, Kind, Result, joined};
 
 /// The file that marks a directory under work (an unsigned bundle).
 pub(crate) const BUNDLE_TOML: &str = "bundle.toml";
@@ -142,11 +142,8 @@ pub(super) fn are_given_up(
     let missing = overlaps.iter().find(|(name, _)| !named.contains(name));
     if let Some((name, prefix)) = missing {
         let names: BTreeSet<&str> = overlaps.iter().map(|(name, _)| name.as_str()).collect();
-        let flags: Vec<String> = names
-            .iter()
-            .map(|name| format!("--takes-from {name}"))
-            .collect();
-        let flags = flags.join(" ");
+        let flags = names.iter().map(|name| format!("--takes-from {name}"));
+        let flags = joined(flags, " ");
         let message = format!("the prefix {prefix} is inside, equal to or around one of {name}'s");
         return Err(taken(message).hint(format!(
             "if this key shall publish ids that are {name}'s otherwise, say so: {flags}"
