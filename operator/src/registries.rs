@@ -211,58 +211,50 @@ fn read(table: &Field<'_, Span>, folder: &Path) -> Result<RegistrySettings, Sett
     if host.contains('/') || !spelled("x").is_ok_and(|found| is_host(&found)) {
         return Err(expected(&field, "HOST or HOST:PORT, as references have it"));
     }
-    let repository = match fields.take("repository") {
-        Some(field) => {
-            let name = field.text()?;
-            let is_name = |found: Reference| is_host(&found) && found.repository() == name;
-            if !spelled(name).is_ok_and(is_name) {
-                return Err(expected(&field, "a repository, such as team/tools"));
-            }
-            Some(name.to_owned())
-        }
-        None => None,
+    let mut read = RegistrySettings {
+        host: host.to_owned(),
+        ..RegistrySettings::default()
     };
-    let mut plain_http = false;
+    if let Some(field) = fields.take("repository") {
+        let name = field.text()?;
+        let is_name = |found: Reference| is_host(&found) && found.repository() == name;
+        if !spelled(name).is_ok_and(is_name) {
+            return Err(expected(&field, "a repository, such as team/tools"));
+        }
+        read.repository = Some(name.to_owned());
+    }
     if let Some(field) = fields.take("plain_http") {
-        plain_http = field.boolean()?;
-        if plain_http && !is_loopback(host) {
+        read.plain_http = field.boolean()?;
+        if read.plain_http && !is_loopback(host) {
             let hint =
                 "plain http is for a registry on this machine: 127.0.0.1, [::1] or localhost";
             return Err(expected(&field, "false for a registry elsewhere").hint(hint));
         }
     }
-    let ca_file = fields.take("ca_file");
-    let ca_file = ca_file
-        .map(|field| settings::path(&field, folder))
-        .transpose()?;
-    let origin = |field: &Field<'_, Span>| match check_origin(field.text()?, plain_http) {
+    if let Some(field) = fields.take("ca_file") {
+        read.ca_file = Some(settings::path(&field, folder)?);
+    }
+    let plain = read.plain_http;
+    let origin = |field: &Field<'_, Span>| match check_origin(field.text()?, plain) {
         Ok(()) => Ok(field.text()?.to_owned()),
         Err(_) => Err(expected(
             field,
             "an origin, https://HOST or https://HOST:PORT",
         )),
     };
-    let realm = fields.take("realm").map(|field| origin(&field));
-    let realm = realm.transpose()?;
-    let mut redirects_to = Vec::new();
+    if let Some(field) = fields.take("realm") {
+        read.realm = Some(origin(&field)?);
+    }
     if let Some(field) = fields.take("redirects_to") {
         let items = field.items()?;
         if items.len() > MAX_TABLES {
             return Err(expected(&field, "a list of at most 100 origins"));
         }
-        redirects_to = items.iter().map(origin).collect::<Result<_, _>>()?;
+        read.redirects_to = items.iter().map(origin).collect::<Result<_, _>>()?;
     }
-    let login = login(&mut fields, folder)?;
+    read.login = login(&mut fields, folder)?;
     no_others(fields)?;
-    Ok(RegistrySettings {
-        host: host.to_owned(),
-        repository,
-        ca_file,
-        login,
-        realm,
-        redirects_to,
-        plain_http,
-    })
+    Ok(read)
 }
 
 /// Reads `username` and `password`, which must both be present or both be missing. The password
