@@ -59,6 +59,8 @@ pub struct Error {
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 /// The result of an operation of this crate.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -187,7 +189,7 @@ impl Error {
 
     /// Returns the same failure, with the error of the layer below as its source.
     #[must_use]
-    pub fn caused_by(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub fn caused_by(self, source: impl Into<BoxError>) -> Self {
         let source = Some(source.into().into());
         Self { source, ..self }
     }
@@ -202,10 +204,7 @@ impl Error {
     }
 
     /// A file of the user can't be read.
-    pub fn unreadable(
-        path: &Path,
-        error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
+    pub fn unreadable(path: &Path, error: impl Into<BoxError>) -> Self {
         let error = error.into();
         Self::usage(Code::FileUnreadable, &error)
             .in_file(path)
@@ -214,10 +213,7 @@ impl Error {
     }
 
     /// A file of the user can't be written.
-    pub fn unwritable(
-        path: &Path,
-        error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
+    pub fn unwritable(path: &Path, error: impl Into<BoxError>) -> Self {
         let error = error.into();
         Self::failed(Code::WriteFailed, &error)
             .in_file(path)
