@@ -63,7 +63,6 @@ pub struct ToolProbe {
     inputs: BTreeMap<String, Value>,
     /// An id that no component knows.
     unknown: String,
-    files: BTreeMap<String, Arc<[u8]>>,
 }
 
 impl ToolProbe {
@@ -101,7 +100,6 @@ impl ToolProbe {
             drivers,
             inputs: examples.collect(),
             unknown,
-            files: content.files.clone(),
         })
     }
 
@@ -138,9 +136,8 @@ impl ToolProbe {
         let found = Diagnostic::new(&codes::TOOL_NOT_SERVED, &entry.path, tool.at, message)
             .with_hint("give the component a handler for exactly this id, or take the entry out");
         let mut found = [found];
-        attach(&mut found, |path| {
-            self.files.get(path).map(|bytes| &**bytes)
-        });
+        let file = |path: &str| self.asked.files.get(path).map(|bytes| &**bytes);
+        attach(&mut found, file);
         let [diagnostic] = found;
         MissingTool {
             tool: tool.named().to_owned(),
