@@ -3,10 +3,11 @@
 
 use std::fmt::Debug;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolward_signing::verify::VerifyProgress;
+use toolward_support::helper::lock;
 
 use crate::error::Error;
 
@@ -208,7 +209,7 @@ impl JointProgress {
 
     /// Sets the progress of one thread. The thread's total counts from its first report on.
     pub(crate) fn set(&self, number: usize, progress: VerifyProgress) {
-        let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut each = lock(&self.each);
         if let Some(one) = each.get_mut(number) {
             *one = progress;
         }

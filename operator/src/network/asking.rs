@@ -5,10 +5,11 @@
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use toolward_registry::{HostRole, Reference, RegistryClient, Source, UnknownHost};
 use toolward_support::fields::{Field, Fields, parse_toml};
+use toolward_support::helper::lock;
 
 use super::Fetcher;
 use crate::lasting_changes::{LastingChange, TextEdit, inserted};
@@ -74,16 +75,10 @@ impl HostQuestions {
     pub(super) fn hosts(&self, repository: &Reference) -> Result<Vec<String>> {
         let mut hosts: Vec<String> = self.kept.of(repository)?.into_iter().collect();
         let repository = repository.bare_repository();
-        let confirmed = self.confirmed();
+        let confirmed = lock(&self.confirmed);
         let own = confirmed.iter().filter(|one| one.repository == repository);
         hosts.extend(own.map(|one| one.host.origin.clone()));
         Ok(hosts)
-    }
-
-    fn confirmed(&self) -> MutexGuard<'_, Vec<DownloadHost>> {
-        self.confirmed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -140,7 +135,7 @@ impl Fetcher {
                 };
                 let allowed = asking.person.downloads(&asked)?;
                 if allowed {
-                    asking.confirmed().push(asked);
+                    lock(&asking.confirmed).push(asked);
                 }
                 Ok(allowed)
             }
@@ -166,7 +161,7 @@ impl Fetcher {
         let Some(asking) = &self.asking else {
             return Ok(());
         };
-        let mut confirmed = asking.confirmed();
+        let mut confirmed = lock(&asking.confirmed);
         for DownloadHost { repository, host } in confirmed.iter() {
             asking.kept.keep(repository, host, &self.environment)?;
         }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use toolward_bundle::libraries::{Reading, Shelf};
 use toolward_host::Broker;
@@ -11,6 +11,7 @@ use toolward_registry::Source;
 use toolward_signing::Digest;
 use toolward_signing::verify::Bundle;
 use toolward_store::{HeldUpdate, InstallOptions, InstallOutcome, InstalledBundle, Store};
+use toolward_support::helper::lock;
 
 use super::ReleasePlace;
 use crate::installed;
@@ -179,8 +180,7 @@ impl Installer<'_> {
             let bundle = self.context.archive_file(file)?;
             let freshness = current.freshness();
             let warnings = freshness.check(&bundle.manifest, &bundle.manifest_digest)?;
-            let mut verified = verified.lock().unwrap_or_else(PoisonError::into_inner);
-            *verified = Some((bundle.clone(), warnings));
+            *lock(&verified) = Some((bundle.clone(), warnings));
             Ok(bundle)
         };
         let now = self.context.now;
@@ -189,8 +189,7 @@ impl Installer<'_> {
         let before = self.store.installed(&held.id)?;
         let installed = self.store.accept(&held.id, surface, &verify, now)?;
         self.record(TrustAction::Accepted, &installed);
-        let verified = verified.into_inner();
-        if let Some((bundle, warnings)) = verified.unwrap_or_else(PoisonError::into_inner) {
+        if let Some((bundle, warnings)) = lock(&verified).take() {
             for warning in &warnings {
                 self.report().warning(warning);
             }

@@ -4,7 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Handle, Runtime};
@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolward_host::{Host, SharedState};
+use toolward_support::helper::lock;
 
 use super::prepare;
 use crate::granted::Granted;
@@ -130,7 +131,7 @@ impl ServingLease {
     /// Renews the lease as of `verified`, the start of the latest verification. Returns whether
     /// everything had been withdrawn, or `None` if that verification took longer than the lease.
     pub(super) fn renew(&self, verified: Instant) -> Option<bool> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if verified.elapsed() >= self.duration {
             return None;
         }
@@ -140,12 +141,12 @@ impl ServingLease {
 
     /// Whether the lease has ended.
     pub(super) fn is_over(&self) -> bool {
-        self.lock().over
+        lock(&self.state).over
     }
 
     /// Runs `work` under the lock of the lease, unless the lease has ended. Returns whether it ran.
     pub(super) fn unless_over(&self, work: impl FnOnce()) -> bool {
-        let state = self.lock();
+        let state = lock(&self.state);
         if !state.over {
             work();
         }
@@ -157,16 +158,12 @@ impl ServingLease {
     pub(super) async fn watch(&self, interval: Duration, withdraw: impl Fn()) {
         loop {
             tokio::time::sleep(interval).await;
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             if !state.over && state.verified.elapsed() >= self.duration {
                 state.over = true;
                 withdraw();
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LeaseState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
