@@ -59,7 +59,6 @@ pub use limits::ClientLimits;
 pub use media::DocumentArtifact;
 pub use proxy::Proxy;
 pub use pull::PulledBundle;
-pub use push::PushedBundle;
 pub use reference::Reference;
 pub use releases::{MAX_RELEASES, TagPattern, TaggedRelease, TaggedReleases};
 pub use secrecy;

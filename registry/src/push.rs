@@ -25,17 +25,8 @@ const STORED: HeaderName = HeaderName::from_static("docker-content-digest");
 /// The header that a registry with a referrers API sends in response to a manifest with a subject.
 const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
 
-/// A pushed bundle.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PushedBundle {
-    /// The OCI manifest's digest.
-    pub digest: BlobDigest,
-    /// The reference with this digest.
-    pub reference: Reference,
-}
-
 impl RegistryClient {
-    /// Pushes a bundle. An existing tag is moved.
+    /// Pushes a bundle, and returns the digest of its OCI manifest. An existing tag is moved.
     ///
     /// # Errors
     /// [`FailureReason::ReferenceIncomplete`] if the reference has neither tag nor digest;
@@ -46,7 +37,7 @@ impl RegistryClient {
         bundle: &OutgoingBundle,
         reference: &Reference,
         progress: Option<&ProgressFn>,
-    ) -> Result<PushedBundle, Failure> {
+    ) -> Result<BlobDigest, Failure> {
         // A reference without a version is refused.
         reference.version()?;
         let digest = bundle.digest();
@@ -68,10 +59,7 @@ impl RegistryClient {
         operation
             .put_manifest(reference, media::MANIFEST, manifest)
             .await?;
-        Ok(PushedBundle {
-            digest,
-            reference: reference.with_digest(digest),
-        })
+        Ok(digest)
     }
 }
 

@@ -120,15 +120,16 @@ impl Push {
         let outgoing = OutgoingBundle::new(&contents, &details)?;
         let client = client()?;
         let bar = Bar::new(format!("pushing {reference}"), context.tells());
-        let pushed = run(&bar, async |track| {
+        let digest = run(&bar, async |track| {
             client.push(&outgoing, &reference, Some(track)).await
         })??;
         drop(bar);
+        let pushed = reference.with_digest(digest);
         let value = json!({
             "ok": true, "id": bundle.manifest.id, "version": bundle.manifest.version.to_string(),
-            "reference": pushed.reference.to_string(), "digest": pushed.digest.to_string(),
+            "reference": pushed.to_string(), "digest": digest.to_string(),
         });
-        context.result(&value, pushed.reference)
+        context.result(&value, pushed)
     }
 }
 

@@ -101,7 +101,7 @@ async fn without_an_api_referrers_are_under_the_fallback_tag() {
         .attach(&tagged, DocumentArtifact::Signatures, &own)
         .await
         .unwrap();
-    let path = format!("/v2/a/manifests/sha256-{}", pushed.digest.hex());
+    let path = format!("/v2/a/manifests/sha256-{}", pushed.hex());
     let (code, head, body) = plainly(server.address, &path, media::INDEX);
     assert_eq!(code, 200);
     assert!(head.contains("content-type: application/vnd.oci.image.index.v1+json"));
@@ -116,7 +116,7 @@ async fn without_an_api_referrers_are_under_the_fallback_tag() {
     let path = format!("/v2/a/manifests/{attached}");
     let (_, _, body) = plainly(server.address, &path, media::MANIFEST);
     let manifest: serde_json::Value = serde_json::from_slice(&body).unwrap();
-    assert_eq!(manifest["subject"]["digest"], pushed.digest.to_string());
+    assert_eq!(manifest["subject"]["digest"], pushed.to_string());
     assert_eq!(manifest["subject"]["mediaType"], media::MANIFEST);
 }
 

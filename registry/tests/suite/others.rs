@@ -44,7 +44,7 @@ async fn another_client_pulls_what_we_pushed() {
         .pull_manifest_raw(&reference, &RegistryAuth::Anonymous, &[media::MANIFEST])
         .await
         .unwrap();
-    assert_eq!(digest, pushed.digest.to_string());
+    assert_eq!(digest, pushed.to_string());
     assert_eq!(bytes, held.manifest);
     let manifest: OciImageManifest = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(

@@ -43,7 +43,7 @@ async fn what_is_pushed_is_what_the_book_says_read_by_plain_http() {
     let outgoing = OutgoingBundle::new(&sample.contents(), &details).unwrap();
     let target = server.reference("team/text-stats:1.2.3");
     let pushed = client().push(&outgoing, &target, None).await.unwrap();
-    assert_eq!(pushed.digest, outgoing.digest());
+    assert_eq!(pushed, outgoing.digest());
 
     let (status, head, body) = plainly(
         server.address,
@@ -52,7 +52,7 @@ async fn what_is_pushed_is_what_the_book_says_read_by_plain_http() {
     );
     assert_eq!(status, 200);
     assert!(head.contains("content-type: application/vnd.oci.image.manifest.v1+json"));
-    assert!(head.contains(&format!("docker-content-digest: {}", pushed.digest)));
+    assert!(head.contains(&format!("docker-content-digest: {pushed}")));
     assert_eq!(
         body,
         outgoing.manifest(),
