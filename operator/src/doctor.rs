@@ -289,11 +289,11 @@ fn system_calls(trust: &Trust, environment: &Environment) -> Check {
              do harm",
         )
         .hint("take `system_calls` out of `[confine]` where the allow-list works"),
-        (list, _) => Check::error(format!(
-            "a confined thread is not under the {}",
-            list.as_str()
-        ))
-        .hint("see whether a container or a security module stands in the way"),
+        (list, _) => {
+            let list = list.as_str();
+            Check::error(format!("a confined thread is not under the {list}"))
+                .hint("see whether a container or a security module stands in the way")
+        }
     }
 }
 
@@ -339,18 +339,13 @@ fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
         return Check::warning("there is no configuration directory")
             .hint("set HOME or XDG_CONFIG_HOME to an absolute path");
     };
+    let shown = path.display();
     if named.is_none() && is_missing(&path) {
-        return Check::note(format!(
-            "{}: not there; bundles need --trust-key",
-            path.display()
-        ));
+        return Check::note(format!("{shown}: not there; bundles need --trust-key"));
     }
     if others_write(&path) || path.parent().is_some_and(others_write) {
-        return Check::error(format!(
-            "{}: others can change whom you trust",
-            path.display()
-        ))
-        .hint("take the right to write from group and others: chmod go-w, the directory too");
+        return Check::error(format!("{shown}: others can change whom you trust"))
+            .hint("take the right to write from group and others: chmod go-w, the directory too");
     }
     // No `[[publisher]]` may have the key of the example bundles, so a configuration that names
     // this key fails here.
@@ -358,8 +353,8 @@ fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
     let check = store.map(|store| match store.warnings().first() {
         Some(warning) => Check::warning(warning.as_str()),
         None => Check::ok(match store.publishers().count() {
-            1 => format!("{} (1 publisher)", path.display()),
-            count => format!("{} ({count} publishers)", path.display()),
+            1 => format!("{shown} (1 publisher)"),
+            count => format!("{shown} ({count} publishers)"),
         }),
     });
     Check::of(check)

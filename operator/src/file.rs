@@ -78,11 +78,9 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// The error for a path that exists already.
 pub fn exists(path: &Path) -> Error {
-    Error::failed(
-        Code::OutputExists,
-        format!("{}: this exists already", path.display()),
-    )
-    .hint("name another place, or move what is there away yourself")
+    let message = format!("{}: this exists already", path.display());
+    Error::failed(Code::OutputExists, message)
+        .hint("name another place, or move what is there away yourself")
 }
 
 /// A private file of this library, which only one process changes at a time.

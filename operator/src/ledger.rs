@@ -102,11 +102,8 @@ impl LedgerSettings {
         let default = environment.state_directory.as_ref();
         let default = default.map(|state| Self::within(state));
         self.directory.clone().or(default).ok_or_else(|| {
-            Error::usage(
-                Code::LedgerPlaceless,
-                "there is no place for the record of calls: no home directory",
-            )
-            .hint(
+            let message = "there is no place for the record of calls: no home directory";
+            Error::usage(Code::LedgerPlaceless, message).hint(
                 "name one as `directory` in `[ledger]` of toolward.toml, or say `off = true` there",
             )
         })

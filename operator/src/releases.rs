@@ -369,18 +369,13 @@ fn nothing<T>(
     found: Vec<TaggedRelease<T>>,
 ) -> Error {
     let mut refused = found.into_iter().filter_map(|one| one.accepted.err());
-    match refused.next() {
-        Some(failure) => failure.into(),
-        None => Error::failed(
-            Code::ReleaseMissing,
-            format!(
-                "no tag of {} leads to a release of {}",
-                repository.without_version(),
-                installed.id
-            ),
-        )
-        .hint("find out where the bundle is published now, and install it from there"),
+    if let Some(failure) = refused.next() {
+        return failure.into();
     }
+    let (id, repository) = (&installed.id, repository.without_version());
+    let message = format!("no tag of {repository} leads to a release of {id}");
+    Error::failed(Code::ReleaseMissing, message)
+        .hint("find out where the bundle is published now, and install it from there")
 }
 
 #[cfg(test)]

@@ -49,12 +49,9 @@ pub(super) fn check_place(key: &Path) -> Result<()> {
 /// from there, too.
 pub(super) fn fetched(source: &str) -> Error {
     let source = visible_line(source, 1000);
-    Error::new(
-        Kind::Refused,
-        Code::KeyMisplaced,
-        format!("{source}: this is a public key, and a key is not fetched as bundles are"),
-    )
-    .hint(
+    let message =
+        format!("{source}: this is a public key, and a key is not fetched as bundles are");
+    Error::new(Kind::Refused, Code::KeyMisplaced, message).hint(
         "ask the publisher for its document, NAME.publisher.json; or get the key from it by another way than its bundles, \
          into a folder of its own, and name that file",
     )
@@ -63,12 +60,8 @@ pub(super) fn fetched(source: &str) -> Error {
 fn misplaced(key: &Path, place: &str, bundle: &Path) -> Error {
     let (key, bundle) = (key.display().to_string(), bundle.display().to_string());
     let (key, bundle) = (visible_line(&key, 1000), visible_line(&bundle, 1000));
-    Error::new(
-        Kind::Refused,
-        Code::KeyMisplaced,
-        format!("{key}: this key lies {place}, {bundle}"),
-    )
-    .hint(
+    let message = format!("{key}: this key lies {place}, {bundle}");
+    Error::new(Kind::Refused, Code::KeyMisplaced, message).hint(
         "whoever sent the bundle may have put it there: get the key from its publisher, by another way than the bundle, \
          into a folder of its own",
     )

@@ -295,15 +295,12 @@ fn is_not_revoked(
     let id = key.key_id();
     let owners = trusted.owners(&id);
     let mut names = owners.iter().copied().chain([name]);
-    match names.find_map(|name| context.revocations.key(name, &id)) {
-        Some(_) => Err(Error::new(
-            Kind::Refused,
-            ErrorKind::KeyRevoked,
-            format!("key {id} is revoked, by `[trust.deny]` or by a publisher that had it"),
-        )
-        .hint("ask the publisher for its current key, or better for its document")),
-        None => Ok(()),
+    if !names.any(|name| context.revocations.key(name, &id).is_some()) {
+        return Ok(());
     }
+    let message = format!("key {id} is revoked, by `[trust.deny]` or by a publisher that had it");
+    Err(Error::new(Kind::Refused, ErrorKind::KeyRevoked, message)
+        .hint("ask the publisher for its current key, or better for its document"))
 }
 
 #[cfg(test)]

@@ -66,11 +66,8 @@ impl TrustContext {
     /// `channel-unknown`.
     pub fn channel(&self, name: &str) -> Result<&Channel> {
         self.settings.channel(name).ok_or_else(|| {
-            Error::usage(
-                Code::ChannelUnknown,
-                format!("no channel {} is configured", visible_line(name, 100)),
-            )
-            .hint("add a `[[channel]]` to toolward.toml")
+            let message = format!("no channel {} is configured", visible_line(name, 100));
+            Error::usage(Code::ChannelUnknown, message).hint("add a `[[channel]]` to toolward.toml")
         })
     }
 
@@ -237,12 +234,10 @@ fn open(
 }
 
 fn there(path: &Path) -> Result<()> {
+    let missing = "there is no such file or directory";
     match path.exists() {
         true => Ok(()),
-        false => Err(Error::unreadable(
-            path,
-            "there is no such file or directory",
-        )),
+        false => Err(Error::unreadable(path, missing)),
     }
 }
 
