@@ -226,12 +226,9 @@ impl Store {
             if earlier.version() == Version::CURRENT {
                 continue;
             }
-            let Ok(bundle) = self.open_object(&one, verify) else {
-                continue;
-            };
-            let Ok(content) = Content::from_verified_with(bundle, libraries) else {
-                continue;
-            };
+            let bundle = self.open_object(&one, verify).ok();
+            let content = bundle.and_then(|one| Content::from_verified_with(one, libraries).ok());
+            let Some(content) = content else { continue };
             if !is_held && !BundleSurface::is_of(&content, &one.surface) {
                 continue;
             }
