@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::runtime::Handle;
-use toolward_host::{Host, HostBuilder, Reply, Request, SharedState};
+use toolward_host::{Host, HostBuilder, Reply, Request};
 
 use crate::granted::Granted;
 use crate::host_setup::opens_buckets;
@@ -12,8 +12,8 @@ use crate::installed::LoadedBundles;
 use crate::reload::{BundleWatch, Control, ReloadTarget, WatchThread, prepare};
 use crate::{Error, Operator, Progress, Report, Result, Silent};
 
-/// Adds the application's settings to each host.
-type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
+/// Makes a host with the application's settings.
+type MakeHost = dyn Fn(&LoadedBundles, &Granted) -> Result<Host> + Send + Sync;
 
 /// A host with the tools that an [`Operator`] currently serves.
 ///
@@ -94,13 +94,17 @@ impl LiveHost {
         });
         let shared_state = operator.configured().shared_state(None)?;
         let watch = BundleWatch::load(Arc::clone(&operator), None)?;
-        let (loaded, granted) = (watch.loaded(), watch.granted());
-        let host = make_host(&operator, &shared_state, &finish, loaded, granted)?;
+        let state = shared_state.clone();
+        let make: Box<MakeHost> = Box::new(move |loaded, granted| {
+            let buckets = opens_buckets(&loaded.contents, &granted.policy);
+            let builder = operator.host_builder(loaded.contents.clone(), granted, buckets)?;
+            let builder = finish(builder.withheld(loaded.withheld.iter().cloned()));
+            Ok(builder.shared_state(&state).build()?)
+        });
+        let host = make(watch.loaded(), watch.granted())?;
         let current = Arc::new(RwLock::new(host.clone()));
         let target = CurrentHost {
-            operator,
-            shared_state: shared_state.clone(),
-            finish: Box::new(finish),
+            make,
             current: Arc::clone(&current),
         };
         let control = Control::default();
@@ -165,28 +169,13 @@ impl Drop for LiveHost {
     }
 }
 
-fn make_host(
-    operator: &Operator,
-    shared_state: &SharedState,
-    finish: &Finish,
-    loaded: &LoadedBundles,
-    granted: &Granted,
-) -> Result<Host> {
-    let buckets = opens_buckets(&loaded.contents, &granted.policy);
-    let builder = operator.host_builder(loaded.contents.clone(), granted, buckets)?;
-    let builder = finish(builder.withheld(loaded.withheld.iter().cloned()));
-    Ok(builder.shared_state(shared_state).build()?)
-}
-
 fn read(current: &RwLock<Host>) -> Host {
     let current = current.read();
     current.unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 struct CurrentHost {
-    operator: Arc<Operator>,
-    shared_state: SharedState,
-    finish: Box<Finish>,
+    make: Box<MakeHost>,
     current: Arc<RwLock<Host>>,
 }
 
@@ -194,13 +183,7 @@ impl ReloadTarget for CurrentHost {
     type Made = Host;
 
     fn make(&self, loaded: &LoadedBundles, granted: &Arc<Granted>) -> Result<Host> {
-        make_host(
-            &self.operator,
-            &self.shared_state,
-            &*self.finish,
-            loaded,
-            granted,
-        )
+        (self.make)(loaded, granted)
     }
 
     fn empty(&self) -> Result<Host> {
