@@ -138,30 +138,27 @@ pub enum Kind {
 /// The name in YAML and JSON, with an article.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Null => "null",
-            Kind::Bool => "a boolean",
-            Kind::Integer | Kind::Float => "a number",
-            Kind::Text => "text",
-            Kind::Date => "a date",
-            Kind::List => "a list",
-            Kind::Mapping => "a mapping",
-        })
+        f.write_str(self.names().0)
     }
 }
 
 impl Kind {
     /// The name in TOML, with an article.
     pub fn in_toml(self) -> &'static str {
+        self.names().1
+    }
+
+    /// The names in YAML and JSON, and in TOML.
+    fn names(self) -> (&'static str, &'static str) {
         match self {
-            Kind::Null => "nothing",
-            Kind::Bool => "true or false",
-            Kind::Integer => "a whole number",
-            Kind::Float => "a number",
-            Kind::Text => "a text",
-            Kind::Date => "a date or time",
-            Kind::List => "a list",
-            Kind::Mapping => "a table",
+            Kind::Null => ("null", "nothing"),
+            Kind::Bool => ("a boolean", "true or false"),
+            Kind::Integer => ("a number", "a whole number"),
+            Kind::Float => ("a number", "a number"),
+            Kind::Text => ("text", "a text"),
+            Kind::Date => ("a date", "a date or time"),
+            Kind::List => ("a list", "a list"),
+            Kind::Mapping => ("a mapping", "a table"),
         }
     }
 }
