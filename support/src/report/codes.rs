@@ -6,26 +6,24 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// The file is refused.
-    Error,
-    /// The file is accepted, but some of its text is read in the stricter of two ways, or may not
-    /// mean what its author expects.
-    Warning,
-    /// Worth knowing; nothing to do.
-    Note,
+crate::words! {
+    /// The severity of a finding.
+    #[derive(PartialOrd, Ord, Hash, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    Severity {
+        /// The file is refused.
+        Error = "error",
+        /// The file is accepted, but some of its text is read in the stricter of two ways, or may
+        /// not mean what its author expects.
+        Warning = "warning",
+        /// Worth knowing; nothing to do.
+        Note = "note",
+    }
 }
 
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        })
+        f.write_str(self.as_str())
     }
 }
 
