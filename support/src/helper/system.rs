@@ -38,9 +38,7 @@ fn survive(signal: libc::c_int) -> io::Result<()> {
     let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: the call only writes the current disposition into `before`.
     let done = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut before) };
-    if done != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    succeeded(done == 0)?;
     if before.sa_sigaction != libc::SIG_DFL {
         return Ok(());
     }
@@ -50,9 +48,14 @@ fn survive(signal: libc::c_int) -> io::Result<()> {
     handler.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
     // SAFETY: the handler does nothing, so it may run at any time on any thread.
     let done = unsafe { libc::sigaction(signal, &raw const handler, std::ptr::null_mut()) };
-    match done {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+    succeeded(done == 0)
+}
+
+/// The error of the last system call, unless it succeeded.
+fn succeeded(success: bool) -> io::Result<()> {
+    match success {
+        true => Ok(()),
+        false => Err(io::Error::last_os_error()),
     }
 }
 
@@ -73,10 +76,7 @@ pub fn close_on_exec() -> io::Result<()> {
             CLOSE_RANGE_CLOEXEC,
         )
     };
-    match done {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    succeeded(done == 0)
 }
 
 #[cfg(test)]
