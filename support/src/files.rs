@@ -81,9 +81,10 @@ fn opened(path: &Path, links: Links) -> Result<File, Error> {
         Links::Follow => path.metadata(),
         Links::Refuse => path.symlink_metadata(),
     };
+    let unread = |error| Error::io(path, "read", error);
     // Checked before opening, since opening a device may have effects. A link is detected when it
     // is opened.
-    let looked = looked.map_err(|error| Error::io(path, "read", error))?;
+    let looked = looked.map_err(unread)?;
     regular(looked.is_file() || looked.is_symlink())?;
     // The file may have been replaced since. Without these flags, a pipe would wait for a writer,
     // and a terminal would become this process's terminal.
@@ -96,12 +97,7 @@ fn opened(path: &Path, links: Links) -> Result<File, Error> {
         .custom_flags(flags.bits().cast_signed())
         .open(path)
         .map_err(|error| Error::io(path, "opened", error))?;
-    let metadata = file.metadata();
-    regular(
-        metadata
-            .map_err(|error| Error::io(path, "read", error))?
-            .is_file(),
-    )?;
+    regular(file.metadata().map_err(unread)?.is_file())?;
     Ok(file)
 }
 
@@ -288,12 +284,11 @@ pub fn private_file(path: &Path) -> Result<PathBuf, Error> {
     let file = resolved.join(name);
     let looked = match file.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            match create(&file, b"", 0o600) {
-                // If another process was faster, both use its file.
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(Error::io(&file, "made", error));
-                }
-                _ => {}
+            // If another process was faster, both use its file.
+            if let Err(error) = create(&file, b"", 0o600)
+                && error.kind() != io::ErrorKind::AlreadyExists
+            {
+                return Err(Error::io(&file, "made", error));
             }
             file.symlink_metadata()
         }
