@@ -269,11 +269,8 @@ fn read<H: BundleHead>(
     if length > MAX_BYTES {
         return Err(too_large(MAX_BYTES).at(place()).found(text::bytes(length)));
     }
-    let read = from_start(&mut file).and_then(|(archive, size)| archive::read(archive, size, open));
-    read.map_err(|refusal| match refusal.kind() {
-        ErrorKind::Io => refusal.at(place()),
-        _ => refusal,
-    })
+    let (archive, size) = from_start(&mut file)?;
+    archive::read(archive, size, open)
 }
 
 /// A bundle that matches its manifest. Anyone can make one: no signature was verified.
