@@ -190,13 +190,10 @@ fn misplaced(
     seen: impl Fn(&str) -> bool,
 ) -> Refusal {
     let place = quoted_bytes(&header.path);
-    let name = match std::str::from_utf8(&header.path) {
-        Ok(name) => name,
-        Err(_) => {
-            return Refusal::new(ErrorKind::PathInvalid)
-                .at(place)
-                .expected("a name in ASCII");
-        }
+    let Ok(name) = std::str::from_utf8(&header.path) else {
+        return Refusal::new(ErrorKind::PathInvalid)
+            .at(place)
+            .expected("a name in ASCII");
     };
     if seen(name) || name == ENVELOPE_FILE || name == manifest::FILE {
         return Refusal::new(ErrorKind::FileDuplicate).at(place);
