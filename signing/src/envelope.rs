@@ -108,13 +108,9 @@ impl Envelope {
         if envelope.signatures.is_empty() || envelope.signatures.len() > MAX_SIGNATURES {
             return Err(invalid("1 to 16 signatures").found(envelope.signatures.len().to_string()));
         }
-        for signature in &mut envelope.signatures {
-            signature.keyid.take_if(|keyid| keyid.is_empty());
-            if signature
-                .keyid
-                .as_ref()
-                .is_some_and(|id| id.len() > MAX_FIELD)
-            {
+        for Signature { keyid, .. } in &mut envelope.signatures {
+            keyid.take_if(|keyid| keyid.is_empty());
+            if keyid.as_ref().is_some_and(|keyid| keyid.len() > MAX_FIELD) {
                 return Err(invalid("a key id of at most 1024 bytes"));
             }
         }
