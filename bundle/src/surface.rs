@@ -112,8 +112,7 @@ impl BundleSurface {
     }
 
     fn from_value(version: Version, value: Value) -> Self {
-        let mut bytes = version.header().to_vec();
-        write_canonical(&value, &mut bytes);
+        let bytes = [version.header(), canonical_text(&value).as_bytes()].concat();
         Self {
             version,
             value,
@@ -211,45 +210,10 @@ impl ToolSummary {
     }
 }
 
-/// Appends the canonical form of `value`: keys sorted by their bytes, no white space. It is
-/// recursive, so it is only for documents, whose parsers limit their depth.
-fn write_canonical(value: &Value, out: &mut Vec<u8>) {
-    match value {
-        Value::Object(object) => {
-            let mut entries: Vec<_> = object.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
-            out.push(b'{');
-            for (position, (key, value)) in entries.into_iter().enumerate() {
-                if position > 0 {
-                    out.push(b',');
-                }
-                leaf(&Value::String(key.clone()), out);
-                out.push(b':');
-                write_canonical(value, out);
-            }
-            out.push(b'}');
-        }
-        Value::Array(items) => {
-            out.push(b'[');
-            for (position, item) in items.iter().enumerate() {
-                if position > 0 {
-                    out.push(b',');
-                }
-                write_canonical(item, out);
-            }
-            out.push(b']');
-        }
-        _ => leaf(value, out),
-    }
-}
-
-/// The canonical form as text.
+/// The canonical form of `value`: keys sorted by their bytes, no white space. It is recursive, so it
+/// is only for documents, whose parsers limit their depth.
 fn canonical_text(value: &Value) -> String {
-    let mut out = Vec::new();
-    write_canonical(value, &mut out);
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-fn leaf(value: &Value, out: &mut Vec<u8>) {
-    out.extend_from_slice(value.to_string().as_bytes());
+    let mut sorted = value.clone();
+    sorted.sort_all_objects();
+    sorted.to_string()
 }
