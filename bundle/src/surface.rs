@@ -143,10 +143,8 @@ impl BundleSurface {
 
     /// The summaries of the tools, by id.
     pub fn tools(&self) -> Vec<ToolSummary> {
-        let tools = self.value.get("tools").and_then(Value::as_object);
+        let tools = self.part("tools");
         tools
-            .into_iter()
-            .flatten()
             .map(|(id, tool)| ToolSummary::read(id, tool))
             .collect()
     }
@@ -154,15 +152,19 @@ impl BundleSurface {
     /// Whether a contract takes its action from another bundle. The surface then includes parts of
     /// that bundle.
     pub fn takes_actions(&self) -> bool {
-        let tools = self.value.get("tools").and_then(Value::as_object);
-        let mut tools = tools.into_iter().flatten();
+        let mut tools = self.part("tools");
         tools.any(|(_, tool)| tool.pointer("/implements/library").is_some())
     }
 
     /// The ids of the drivers, since [`Version::V3`] with the major version.
     pub fn drivers(&self) -> impl Iterator<Item = &str> {
-        let drivers = self.value.get("drivers").and_then(Value::as_object);
-        drivers.into_iter().flatten().map(|(id, _)| id.as_str())
+        self.part("drivers").map(|(id, _)| id.as_str())
+    }
+
+    /// The entries of one part, by id.
+    fn part(&self, name: &str) -> impl Iterator<Item = (&String, &Value)> {
+        let entries = self.value.get(name).and_then(Value::as_object);
+        entries.into_iter().flatten()
     }
 
     /// How `new` differs from this surface.
