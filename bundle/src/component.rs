@@ -215,17 +215,20 @@ impl Surface {
 
     /// The version of `toolward:driver/handler` that the component exports, if it exports one.
     pub fn handler_version(&self) -> Option<&str> {
-        self.exports
-            .iter()
-            .filter(|export| export.kind == "instance")
-            .find_map(|export| export.name.strip_prefix("toolward:driver/handler@"))
+        self.instances()
+            .find_map(|name| name.strip_prefix("toolward:driver/handler@"))
     }
 
     /// Whether the component exports [`HANDLER`].
     pub fn exports_handler(&self) -> bool {
-        self.exports
-            .iter()
-            .any(|export| export.kind == "instance" && export.name == HANDLER)
+        self.instances().any(|name| name == HANDLER)
+    }
+
+    /// The names of the exported instances.
+    fn instances(&self) -> impl Iterator<Item = &str> {
+        let exports = self.exports.iter();
+        let instances = exports.filter(|export| export.kind == "instance");
+        instances.map(|export| export.name.as_str())
     }
 
     /// Whether the component imports `package`: any interface of a package, such as `wasi:http`, or

@@ -42,16 +42,10 @@ impl MadeFor {
         if surface.handler_version().is_some() {
             return Self::OtherToolward;
         }
-        let instances = || {
-            surface
-                .exports
-                .iter()
-                .filter(|export| export.kind == "instance")
-        };
         let foreign = ForeignWorld::registered().into_iter();
         let foreign = foreign.map(|world| (world.interfaces, Self::Foreign(world)));
         for (beginning, made_for) in foreign.chain(EXPORTS.iter().copied()) {
-            if instances().any(|export| export.name.starts_with(beginning)) {
+            if surface.instances().any(|name| name.starts_with(beginning)) {
                 return made_for;
             }
         }
