@@ -343,12 +343,9 @@ fn kind_of(bytes: &[u8]) -> Option<&'static str> {
         return Some(kind);
     }
     let start = bytes.get(..MAX_CHECKED).unwrap_or(bytes);
-    let is_text = !start.contains(&0)
-        && match str::from_utf8(start) {
-            Ok(_) => true,
-            // The last character may be cut off.
-            Err(error) => error.error_len().is_none(),
-        };
+    // The last character may be cut off.
+    let is_invalid = str::from_utf8(start).is_err_and(|error| error.error_len().is_some());
+    let is_text = !start.contains(&0) && !is_invalid;
     Some(match (is_text, start.trim_ascii_start().first()) {
         (true, Some(b'{' | b'[')) => "JSON",
         (true, Some(b'(')) => "WebAssembly in text form",
