@@ -57,29 +57,31 @@ impl MadeFor {
 
     /// The name in JSON.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Toolward => "toolward",
-            Self::OtherToolward => "toolward-other-version",
-            Self::Foreign(world) => world.word,
-            Self::Act => "act",
-            Self::Command => "wasi-cli",
-            Self::HttpServer => "wasi-http",
-            Self::Functions => "functions",
-            Self::Other => "other",
-        }
+        self.texts().0
     }
 
     /// The description for people.
     pub fn description(self) -> &'static str {
+        self.texts().1
+    }
+
+    /// The name in JSON, and the description for people.
+    fn texts(self) -> (&'static str, &'static str) {
         match self {
-            Self::Toolward => "a driver",
-            Self::OtherToolward => "a driver for another version of Toolward",
-            Self::Foreign(world) => world.component,
-            Self::Act => "a provider of tools for ACT",
-            Self::Command => "a command-line program",
-            Self::HttpServer => "a server of HTTP requests",
-            Self::Functions => "a component with functions of its own, as Wassette calls them",
-            Self::Other => "a component of another world",
+            Self::Toolward => ("toolward", "a driver"),
+            Self::OtherToolward => (
+                "toolward-other-version",
+                "a driver for another version of Toolward",
+            ),
+            Self::Foreign(world) => (world.word, world.component),
+            Self::Act => ("act", "a provider of tools for ACT"),
+            Self::Command => ("wasi-cli", "a command-line program"),
+            Self::HttpServer => ("wasi-http", "a server of HTTP requests"),
+            Self::Functions => (
+                "functions",
+                "a component with functions of its own, as Wassette calls them",
+            ),
+            Self::Other => ("other", "a component of another world"),
         }
     }
 }
