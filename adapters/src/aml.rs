@@ -8,7 +8,7 @@ mod lints;
 mod rules;
 
 use toolward_bundle::codes::FILE_NOT_UTF8;
-use toolward_bundle::locate::about_file;
+use toolward_bundle::locate::{about_file, text_of};
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::front_matter;
 
@@ -52,12 +52,8 @@ pub(crate) fn not_imported(file: &str, why: &str) -> Diagnostic {
 
 /// Calls [`check`] for a file's bytes.
 pub(crate) fn check_bytes(file: &str, bytes: &[u8]) -> Vec<Diagnostic> {
-    match std::str::from_utf8(bytes) {
+    match text_of(file, &FILE_NOT_UTF8, bytes) {
         Ok(source) => check(file, source),
-        Err(error) => {
-            let message = format!("byte {} is not UTF-8", error.valid_up_to());
-            let hint = "save the file as UTF-8";
-            vec![about_file(file, &FILE_NOT_UTF8, message, hint)]
-        }
+        Err(found) => vec![found],
     }
 }

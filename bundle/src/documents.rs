@@ -18,7 +18,7 @@ use toolward_support::fields::NearNames;
 
 use crate::codes;
 use crate::libraries::Surroundings;
-use crate::locate::about_file;
+use crate::locate::{about_file, text_of};
 
 mod scope;
 
@@ -238,19 +238,14 @@ impl Documents {
         bytes: &[u8],
         parse: impl FnOnce(&str, &str) -> Parsed<T>,
     ) -> Option<Located<T>> {
-        let text = match std::str::from_utf8(bytes) {
-            _ if self.is_full() => {
-                self.leave(path, None);
-                return None;
-            }
+        if self.is_full() {
+            self.leave(path, None);
+            return None;
+        }
+        let text = match text_of(path, &codes::FILE_NOT_UTF8, bytes) {
             Ok(text) => text,
-            Err(error) => {
-                self.diagnostics.push(about_file(
-                    path,
-                    &codes::FILE_NOT_UTF8,
-                    format!("byte {} is not UTF-8", error.valid_up_to()),
-                    "save the file as UTF-8",
-                ));
+            Err(found) => {
+                self.diagnostics.push(found);
                 self.leave(path, None);
                 return None;
             }

@@ -20,6 +20,14 @@ pub fn about_file(
     Diagnostic::new(code, file, Position::START, message).with_hint(hint)
 }
 
+/// The text of a file, or the diagnostic that it is not UTF-8.
+pub fn text_of<'b>(file: &str, code: &Code, bytes: &'b [u8]) -> Result<&'b str, Diagnostic> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let message = format!("byte {} is not UTF-8", error.valid_up_to());
+        about_file(file, code, message, "save the file as UTF-8")
+    })
+}
+
 /// A diagnostic about a file as a whole, with the text and the hint of an error.
 pub fn about_error(file: &str, code: &Code, error: &(impl Coded + Display)) -> Diagnostic {
     let hint = error.hint().map(Into::into);

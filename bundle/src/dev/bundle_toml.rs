@@ -15,7 +15,7 @@ use self::build_entry::RawBuild;
 pub use self::build_entry::{BuildEntry, BuildKind, World};
 use crate::codes;
 use crate::files::MAX_BUNDLE_TOML;
-use crate::locate::about_file;
+use crate::locate::text_of;
 
 /// The name of the file in a bundle's authoring directory.
 pub const FILE: &str = "bundle.toml";
@@ -83,16 +83,11 @@ fn near_key(message: &str) -> Option<&str> {
 
 /// Checks the encoding of a `bundle.toml` and reads it.
 pub fn parse_bytes(file: &str, bytes: &[u8]) -> Parsed<BundleToml> {
-    match std::str::from_utf8(bytes) {
+    match text_of(file, &codes::BUNDLE_TOML_SYNTAX, bytes) {
         Ok(source) => BundleToml::parse(file, source),
-        Err(error) => Parsed {
+        Err(found) => Parsed {
             value: None,
-            diagnostics: vec![about_file(
-                file,
-                &codes::BUNDLE_TOML_SYNTAX,
-                format!("byte {} is not UTF-8", error.valid_up_to()),
-                "save the file as UTF-8",
-            )],
+            diagnostics: vec![found],
         },
     }
 }
