@@ -146,15 +146,9 @@ pub const MAX_FINDINGS: usize = 4096;
 
 /// The total weight of a contract's schemas.
 fn schemas(tool: &Tool) -> usize {
-    [
-        Some(&tool.inputs),
-        Some(&tool.outputs),
-        tool.context_schema.as_ref(),
-    ]
-    .into_iter()
-    .flatten()
-    .map(Schema::weight)
-    .fold(0, usize::saturating_add)
+    let schemas = [&tool.inputs, &tool.outputs].into_iter();
+    let weights = schemas.chain(&tool.context_schema).map(Schema::weight);
+    weights.fold(0, usize::saturating_add)
 }
 
 impl Documents {
