@@ -301,23 +301,22 @@ impl Documents {
             missing.retain(|(reference, _)| paths(reference).is_empty());
             driver.value = Arc::new(followed);
             for (path, at) in missing {
-                if !has_contracts {
-                    let code = &codes::TOOL_REFERENCE_UNBOUND;
-                    let message =
-                        format!("{path} binds to nothing here: the bundle has no contract");
-                    let found = Diagnostic::new(code, &driver.path, at, message);
-                    let hint = "for a contract of another bundle write its id";
-                    self.diagnostics.push(found.with_hint(hint));
-                    continue;
-                }
-                let message = format!("expected a contract at {path}, found none");
-                let hint = match near_contract(&driver.path, &path, files, &mut near) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => {
-                        "correct the path; for a contract of another bundle write its id".to_owned()
-                    }
+                let elsewhere = "for a contract of another bundle write its id";
+                let (code, message, hint) = if has_contracts {
+                    let near = near_contract(&driver.path, &path, files, &mut near);
+                    let near = near.map(|near| format!("did you mean `{near}`?"));
+                    (
+                        &codes::TOOL_REFERENCE_MISSING,
+                        format!("expected a contract at {path}, found none"),
+                        near.unwrap_or_else(|| format!("correct the path; {elsewhere}")),
+                    )
+                } else {
+                    (
+                        &codes::TOOL_REFERENCE_UNBOUND,
+                        format!("{path} binds to nothing here: the bundle has no contract"),
+                        elsewhere.to_owned(),
+                    )
                 };
-                let code = &codes::TOOL_REFERENCE_MISSING;
                 let found = Diagnostic::new(code, &driver.path, at, message);
                 self.diagnostics.push(found.with_hint(hint));
             }
