@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use toolward_contract::action::{Action, Reference, RegistryReference};
 
+pub(crate) use shelf::only;
 pub use shelf::{Reading, Shelf};
 
 /// The actions of other bundles (AIP-39, "Action libraries"), for references that the contract's

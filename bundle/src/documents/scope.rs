@@ -15,7 +15,7 @@ use toolward_signing::manifest::FileRole;
 use toolward_support::fields::without_mark_bytes;
 
 use super::{Located, Unread, file_name, folder};
-use crate::libraries::{Libraries, Surroundings};
+use crate::libraries::{Libraries, Surroundings, only};
 
 /// How many names are candidates for the hint about an unresolved reference.
 const MAX_HINTED: usize = 256;
@@ -74,7 +74,8 @@ impl<'a> BundleScope<'a> {
             Reference::Path(path) => Some(self.actions.iter().find(|action| action.path == *path)?),
             Reference::Id(id) => self.actions.iter().find(|action| action.value.id == *id),
             Reference::Registry(registry) if self.is_own(registry) => {
-                in_folder(&registry.action, self.actions)
+                let actions = self.actions.iter();
+                only(actions.filter(|one| file_name(folder(&one.path)) == registry.action))
             }
             Reference::Registry(_) => None,
         };
@@ -172,13 +173,4 @@ impl Scope for BundleScope<'_> {
         let mut schemas = tools.flat_map(|tool| [&tool.value.inputs, &tool.value.outputs]);
         schemas.find(|one| one.value() == schema).cloned()
     }
-}
-
-/// The action in a folder with this name, at any depth; `None` if two folders have the name.
-fn in_folder<'a>(name: &str, actions: &'a [Located<Action>]) -> Option<&'a Located<Action>> {
-    let mut found = actions
-        .iter()
-        .filter(|action| file_name(folder(&action.path)) == name);
-    let only = found.next()?;
-    found.next().is_none().then_some(only)
 }

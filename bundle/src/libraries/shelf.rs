@@ -135,7 +135,7 @@ impl Libraries for Shelf {
 }
 
 /// The only item; `None` if there are none or several.
-fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
+pub(crate) fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
     let first = items.next()?;
     items.next().is_none().then_some(first)
 }
