@@ -1,7 +1,6 @@
 //! `tools.json`, the machine index of a bundle: reads the contracts and drivers of a version 1
 //! document, and compares the index with TOOL.md and DRIVER.md.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -59,17 +58,13 @@ pub(crate) struct IndexContents {
 
 /// Adds to `found` the findings about `tools.json`, and its disagreements with the documents.
 /// Returns the index, if it can be read.
-pub fn check(
-    files: &BTreeMap<String, Arc<[u8]>>,
-    documents: &Documents,
-    found: &mut Vec<Diagnostic>,
-) -> Option<Index> {
+pub fn check(files: &Files, documents: &Documents, found: &mut Vec<Diagnostic>) -> Option<Index> {
     read(files, documents, found).index
 }
 
 /// Reads `tools.json` and compares it with the documents.
 pub(crate) fn read(
-    files: &BTreeMap<String, Arc<[u8]>>,
+    files: &Files,
     documents: &Documents,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> IndexContents {
@@ -137,21 +132,13 @@ fn attach(
             }
             Some(Ok(driver)) => {
                 let mut others = documents.drivers.iter();
-                if let Some(other) =
-                    others.find(|other| other.value.major_id() == driver.major_id())
-                {
-                    let mut taken = about_file(
-                        TOOLS_JSON,
-                        &codes::DUPLICATE_ID,
-                        format!(
-                            "the driver id {:?} is taken by {}",
-                            driver.major_id(),
-                            other.path
-                        ),
-                        "give one of them another id, or put it into another bundle",
-                    );
-                    (taken.line, taken.column) = (entry.at.line, entry.at.column);
-                    diagnostics.push(taken);
+                let id = driver.major_id();
+                if let Some(other) = others.find(|other| other.value.major_id() == id) {
+                    let code = &codes::DUPLICATE_ID;
+                    let message = format!("the driver id {id:?} is taken by {}", other.path);
+                    let taken = Diagnostic::new(code, TOOLS_JSON, entry.at, message);
+                    let hint = "give one of them another id, or put it into another bundle";
+                    diagnostics.push(taken.with_hint(hint));
                 }
                 indexed.drivers.push(Arc::new(driver));
             }
