@@ -13,6 +13,7 @@ use toolward_support::fields::NearNames;
 
 use crate::codes;
 use crate::documents::{Documents, Located, ids, is_prompt, role_of};
+use crate::files::Files;
 use crate::locate::{about_file, repeated};
 
 /// The folder of resources, with its slash.
@@ -56,21 +57,15 @@ impl ResourceEntry {
 }
 
 /// The resources among a bundle's files, by path.
-pub(crate) fn resources(
-    documents: &Documents,
-    files: &BTreeMap<String, Arc<[u8]>>,
-) -> Vec<ResourceEntry> {
-    let about: BTreeMap<&str, &Located<Resource>> = documents
-        .sidecars
-        .iter()
-        .filter_map(|sidecar| Some((sidecar.path.strip_suffix(SIDECAR)?, sidecar)))
+pub(crate) fn resources(documents: &Documents, files: &Files) -> Vec<ResourceEntry> {
+    let sidecars = documents.sidecars.iter();
+    let about: BTreeMap<&str, &Arc<Resource>> = sidecars
+        .filter_map(|sidecar| Some((sidecar.path.strip_suffix(SIDECAR)?, &sidecar.value)))
         .collect();
     let files = files.iter().filter(|(path, _)| is_resource(path));
     files
         .map(|(path, bytes)| {
-            let about = about
-                .get(path.as_str())
-                .map(|found| Arc::clone(&found.value));
+            let about = about.get(path.as_str()).copied().cloned();
             let declared = about.as_ref().and_then(|about| about.mime_type.clone());
             ResourceEntry {
                 path: path.clone(),
@@ -88,7 +83,7 @@ fn is_resource(path: &str) -> bool {
 }
 
 /// Checks prompts and sidecars against the files that they name, and against each other.
-pub(crate) fn check(documents: &Documents, files: &BTreeMap<String, Arc<[u8]>>) -> Vec<Diagnostic> {
+pub(crate) fn check(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let resources = resources(documents, files);
     let by_path: BTreeMap<&str, &ResourceEntry> = resources
         .iter()
@@ -177,11 +172,8 @@ fn embedded(
             );
             continue;
         };
-        if entry
-            .about
-            .as_ref()
-            .is_some_and(|about| about.is_template())
-        {
+        let about = entry.about.as_ref();
+        if about.is_some_and(|about| about.is_template()) {
             refuse(
                 line,
                 format!("expected a resource, found {path}, which is a template"),
@@ -290,13 +282,9 @@ const ENDINGS: &[(&str, &str)] = &[
 /// The media type of a file, by the ending of its name. A file with an unknown ending is text if it
 /// is UTF-8.
 fn media_type_of(path: &str, bytes: &[u8]) -> &'static str {
-    let ending = path
-        .rsplit_once('.')
-        .map(|(_, ending)| ending.to_ascii_lowercase());
-    let known = ENDINGS
-        .iter()
-        .find(|(known, _)| ending.as_deref() == Some(*known));
-    match known {
+    let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let mut endings = ENDINGS.iter();
+    match endings.find(|(known, _)| ending.eq_ignore_ascii_case(known)) {
         Some((_, media_type)) => media_type,
         None if std::str::from_utf8(bytes).is_ok() => "text/plain",
         None => "application/octet-stream",
