@@ -11,7 +11,6 @@ use std::sync::Arc;
 use semver::Version;
 use toolward_contract::diagnostic::{self, Diagnostic, Position};
 use toolward_contract::index::Index;
-use toolward_signing::Refusal;
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::{Artifacts, FileEntry, Manifest, ToolsEntry};
 use toolward_signing::path::BundlePath;
@@ -61,12 +60,14 @@ pub struct PackedBundle {
 /// When `bundle.toml` or a document is invalid, a component is missing or unusable, a file name is
 /// not allowed in a bundle, or neither `bundle.toml` nor the options give a time.
 pub fn pack(directory: &Path, options: &PackOptions) -> Result<PackedBundle, ReadError> {
+    let refused = |source| ReadError::Refused {
+        path: directory.to_owned(),
+        source,
+    };
     let bundle = read_bundle_toml(directory)?;
     let created = match (bundle.created, options.source_date_epoch) {
         (Some(created), _) => created,
-        (None, Some(seconds)) => {
-            Timestamp::from_unix(seconds).map_err(|refusal| refused(directory, refusal))?
-        }
+        (None, Some(seconds)) => Timestamp::from_unix(seconds).map_err(refused)?,
         (None, None) => return Err(ReadError::NoTime),
     };
     let mut found = files::collect(directory)?;
@@ -99,17 +100,17 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<PackedBundle, Rea
     // A `tools.json` that the author wrote is packed unchanged.
     let tools_json = authored.unwrap_or_else(|| index.to_bytes().into());
     let tools = ToolsEntry {
-        path: bundle_path(directory, TOOLS_JSON)?,
+        path: BundlePath::parse(TOOLS_JSON).map_err(refused)?,
         blake3: Digest::of(&tools_json),
-        size: length(&tools_json),
+        size: tools_json.len() as u64,
         version: u64::from(index.version),
     };
     let mut entries = Vec::with_capacity(bundle_files.len());
     for (path, bytes) in &bundle_files {
         entries.push(FileEntry {
-            path: bundle_path(directory, path)?,
+            path: BundlePath::parse(path).map_err(refused)?,
             blake3: Digest::of(bytes),
-            size: length(bytes),
+            size: bytes.len() as u64,
             role: role_of(path),
         });
     }
@@ -131,9 +132,7 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<PackedBundle, Rea
             files: entries,
         },
     };
-    let manifest_bytes = manifest
-        .to_bytes()
-        .map_err(|refusal| refused(directory, refusal))?;
+    let manifest_bytes = manifest.to_bytes().map_err(refused)?;
     Ok(PackedBundle {
         manifest,
         manifest_bytes,
@@ -153,7 +152,7 @@ pub fn read_bundle_toml(directory: &Path) -> Result<BundleToml, ReadError> {
             directory: directory.to_owned(),
         });
     }
-    let limit = u64::try_from(bundle_toml::MAX_SIZE).unwrap_or(u64::MAX);
+    let limit = files::limit_of(bundle_toml::FILE);
     let bytes = files::read(directory, bundle_toml::FILE, limit)?;
     let mut parsed = bundle_toml::parse_bytes(bundle_toml::FILE, &bytes);
     diagnostic::attach(&mut parsed.diagnostics, |_| Some(bytes.as_ref()));
@@ -185,19 +184,4 @@ fn examine(
     let implementing = documents.implementing();
     let index = read.unwrap_or_else(|| Index::generate(&borrowed(&implementing)));
     (index, diagnostics)
-}
-
-fn bundle_path(directory: &Path, path: &str) -> Result<BundlePath, ReadError> {
-    BundlePath::parse(path).map_err(|refusal| refused(directory, refusal))
-}
-
-fn refused(path: &Path, refusal: Refusal) -> ReadError {
-    ReadError::Refused {
-        path: path.to_owned(),
-        source: refusal,
-    }
-}
-
-fn length(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
