@@ -119,26 +119,16 @@ pub struct ReleaseContents {
 /// # Errors
 /// When it is not a bundle, or one of its documents can't be read.
 pub fn release(path: &Path) -> Result<ReleaseContents, ReadError> {
-    let UnverifiedBundle {
-        bundle,
-        documents,
-        indexed,
-        problems,
-        ..
-    } = UnverifiedBundle::read(path)?;
-    if problems.iter().any(Diagnostic::is_error) {
-        return Err(ReadError::Invalid(problems));
+    let read = UnverifiedBundle::read(path)?;
+    if read.problems.iter().any(Diagnostic::is_error) {
+        return Err(ReadError::Invalid(read.problems));
     }
-    let written = documents.tools.into_iter().map(|tool| tool.value);
-    let tools = written.chain(indexed.contracts).collect();
+    let written = read.documents.tools.into_iter().map(|tool| tool.value);
+    let drivers = read.documents.drivers.into_iter();
     Ok(ReleaseContents {
-        id: bundle.manifest.id.clone(),
-        tools,
-        drivers: documents
-            .drivers
-            .into_iter()
-            .map(|driver| driver.value)
-            .collect(),
+        id: read.bundle.manifest.id,
+        tools: written.chain(read.indexed.contracts).collect(),
+        drivers: drivers.map(|driver| driver.value).collect(),
     })
 }
 
