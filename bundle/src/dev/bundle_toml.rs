@@ -195,12 +195,13 @@ impl Reader<'_> {
     }
 
     fn checked<T, U>(&mut self, at: &Spanned<T>, read: Result<U, String>, hint: &str) -> Option<U> {
-        read.map_err(|message| self.wrong(&codes::BUNDLE_TOML_VALUE, at, &message, hint))
-            .ok()
+        read.map_err(|message| self.wrong(at, &message, hint)).ok()
     }
 
-    fn wrong<T>(&mut self, code: &Code, at: &Spanned<T>, message: &str, hint: &str) {
-        self.error(at.span().start, code, message.to_owned(), Some(hint));
+    /// Reports an invalid value.
+    fn wrong<T>(&mut self, at: &Spanned<T>, message: &str, hint: &str) {
+        let (at, code) = (at.span().start, &codes::BUNDLE_TOML_VALUE);
+        self.error(at, code, message.to_owned(), Some(hint));
     }
 
     fn error(&mut self, at: usize, code: &Code, message: String, hint: Option<&str>) {

@@ -107,7 +107,6 @@ impl Reader<'_> {
                 .unwrap_or(World::Driver);
             if let (false, Some(world)) = (kind.has_world(), &entry.world) {
                 self.wrong(
-                    &codes::BUNDLE_TOML_VALUE,
                     world,
                     "`world` is for JavaScript and Python: a compiled driver imports what it calls",
                     "remove it",
@@ -115,7 +114,6 @@ impl Reader<'_> {
             }
             if let (false, Some(snapshot)) = (kind.may_snapshot(), &entry.snapshot) {
                 self.wrong(
-                    &codes::BUNDLE_TOML_VALUE,
                     snapshot,
                     "`snapshot` is for Go: others have one in any case, or need none",
                     "remove it",
@@ -143,23 +141,19 @@ impl Reader<'_> {
         if let Some(unused) = unused {
             let message = format!("a [[build]] of kind {:?} has no `{other}`", kind.word());
             let hint = format!("name its source in `{key}`");
-            self.wrong(&codes::BUNDLE_TOML_UNKNOWN_KEY, unused, &message, &hint);
+            let at = unused.span().start;
+            self.error(at, &codes::BUNDLE_TOML_UNKNOWN_KEY, message, Some(&hint));
         }
         let Some(named) = named else {
             let message = format!("a [[build]] of kind {:?} needs `{key}`", kind.word());
             let hint = format!("add `{key}` with its path below the directory of bundle.toml");
-            self.wrong(
-                &codes::BUNDLE_TOML_MISSING_KEY,
-                &entry.output,
-                &message,
-                &hint,
-            );
+            let at = entry.output.span().start;
+            self.error(at, &codes::BUNDLE_TOML_MISSING_KEY, message, Some(&hint));
             return None;
         };
         let path = named.get_ref();
         if let Err(reason) = check_relative(path) {
             self.wrong(
-                &codes::BUNDLE_TOML_VALUE,
                 named,
                 &format!("`{key}` {path:?}: {reason}"),
                 "name a path below the directory of bundle.toml, with '/' between",
@@ -179,7 +173,6 @@ impl Reader<'_> {
             Ok(()) => return,
         };
         self.wrong(
-            &codes::BUNDLE_TOML_VALUE,
             output,
             &format!("`output` {path:?}: {problem}"),
             "for instance \"drivers/my-driver/driver.wasm\", beside its DRIVER.md",
@@ -202,7 +195,6 @@ impl Reader<'_> {
         if found.is_none() {
             let words: Vec<&str> = all.iter().map(|one| word(*one)).collect();
             self.wrong(
-                &codes::BUNDLE_TOML_VALUE,
                 written,
                 &format!("`{key}` has no value {:?}", written.get_ref()),
                 &format!("write one of {}", words.join(", ")),
