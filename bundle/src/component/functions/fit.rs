@@ -26,13 +26,8 @@ impl Function {
         match (call.arguments, &self.parameters[..]) {
             (WitArguments::Whole, [(name, only)]) => {
                 let found = of_schema(tool.inputs.value());
-                alike(
-                    &format!("the parameter `{name}`"),
-                    only,
-                    &found,
-                    call.bytes,
-                    "the input",
-                )?;
+                let whose = format!("the parameter `{name}`");
+                alike(&whose, only, &found, call.bytes, "the input")?;
             }
             (WitArguments::Whole, parameters) => {
                 return Err(format!(
