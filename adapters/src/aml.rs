@@ -16,7 +16,7 @@ use fields::Findings;
 
 pub use codes::CODES;
 pub(crate) use definition::{Credentials, Definition, Transport};
-pub(crate) use rules::{BEHAVIOURS, Behaviour, Lifecycle, SPEC_VERSION, STATES, word};
+pub(crate) use rules::{Behaviour, Lifecycle, SPEC_VERSION};
 
 /// The suffix of a definition's file name.
 pub const EXTENSION: &str = ".tool.md";

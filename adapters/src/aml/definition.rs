@@ -6,7 +6,7 @@ use toolward_contract::front_matter;
 use toolward_support::fields::Content;
 
 use super::fields::{Node, find, meaning};
-use super::rules::{BEHAVIOURS, Behaviour, Lifecycle, STATES};
+use super::rules::{Behaviour, Lifecycle};
 
 /// A definition without errors. Its texts are trimmed, but may have hidden characters.
 #[derive(Debug, Clone)]
@@ -90,8 +90,8 @@ impl Definition {
             spec_version: text("spec_version")?,
             tool_id: text("tool_id")?,
             version: text("version")?,
-            status: meaning(&STATES, &text("status")?)?,
-            behaviour: meaning(&BEHAVIOURS, &text("type")?)?,
+            status: meaning(Lifecycle::ALL, Lifecycle::as_str, &text("status")?)?,
+            behaviour: meaning(Behaviour::ALL, Behaviour::as_str, &text("type")?)?,
             name: text("meta.name")?,
             description: text("meta.description")?,
             owner: text("meta.owner")?,

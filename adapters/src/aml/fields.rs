@@ -118,15 +118,16 @@ impl Findings<'_> {
         None
     }
 
-    /// Returns the meaning of the field's text, which must be one of these words.
+    /// Returns the value whose word is the field's text.
     pub(super) fn choice<T: Copy>(
         &mut self,
         field: &Field<'_>,
         code: &Code,
-        known: &[(&'static str, T)],
+        all: &[T],
+        word: fn(T) -> &'static str,
     ) -> Option<T> {
-        let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
-        meaning(known, self.one_of(field, code, &words)?)
+        let words: Vec<&str> = all.iter().map(|value| word(*value)).collect();
+        meaning(all, word, self.one_of(field, code, &words)?)
     }
 
     /// Returns a required mapping, with the position of its key.
@@ -204,10 +205,9 @@ impl Findings<'_> {
     }
 }
 
-/// Returns the meaning of a word.
-pub(super) fn meaning<T: Copy>(known: &[(&'static str, T)], word: &str) -> Option<T> {
-    let found = known.iter().find(|(known, _)| *known == word);
-    found.map(|(_, value)| *value)
+/// Returns the value with this word.
+pub(super) fn meaning<T: Copy>(all: &[T], word: fn(T) -> &'static str, text: &str) -> Option<T> {
+    all.iter().copied().find(|value| word(*value) == text)
 }
 
 /// The hint for a number in place of a text.

@@ -9,6 +9,7 @@ use toolward_contract::driver::Method;
 use toolward_contract::schema::Schema;
 use toolward_support::fields::Content;
 use toolward_support::report::Code;
+use toolward_support::words;
 
 use super::codes;
 use super::fields::{Field, Fields, Findings, Node, is_empty, present};
@@ -16,42 +17,25 @@ use super::fields::{Field, Fields, Findings, Node, is_empty, present};
 /// The version of AML that has these rules.
 pub(crate) const SPEC_VERSION: &str = "1.2";
 
-/// How a tool behaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Behaviour {
-    Retrieval,
-    Action,
-    Function,
-    Human,
+words! {
+    /// How a tool behaves.
+    Behaviour {
+        Retrieval = "retrieval",
+        Action = "action",
+        Function = "function",
+        Human = "human",
+    }
 }
 
-pub(crate) const BEHAVIOURS: [(&str, Behaviour); 4] = [
-    ("retrieval", Behaviour::Retrieval),
-    ("action", Behaviour::Action),
-    ("function", Behaviour::Function),
-    ("human", Behaviour::Human),
-];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lifecycle {
-    Draft,
-    Active,
-    Deprecated,
-    Disabled,
+words! {
+    /// The state of a definition.
+    Lifecycle {
+        Draft = "draft",
+        Active = "active",
+        Deprecated = "deprecated",
+        Disabled = "disabled",
+    }
 }
-
-/// Returns the word with which a definition writes a value.
-pub(crate) fn word<T: Copy + PartialEq>(known: &[(&'static str, T)], value: T) -> &'static str {
-    let found = known.iter().find(|(_, known)| *known == value);
-    found.map_or("", |(word, _)| word)
-}
-
-pub(crate) const STATES: [(&str, Lifecycle); 4] = [
-    ("draft", Lifecycle::Draft),
-    ("active", Lifecycle::Active),
-    ("deprecated", Lifecycle::Deprecated),
-    ("disabled", Lifecycle::Disabled),
-];
 
 const PROTOCOLS: [&str; 6] = [
     "rest-api",
@@ -62,23 +46,14 @@ const PROTOCOLS: [&str; 6] = [
     "grpc",
 ];
 
-/// A kind of `transport.credentials.scheme`, by the fields that it requires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Scheme {
-    /// Requires no fields.
-    Ambient,
-    /// Requires the source of a secret.
-    Secret,
-    Oauth2,
-}
-
-const SCHEMES: [(&str, Scheme); 6] = [
-    ("none", Scheme::Ambient),
-    ("iam-role", Scheme::Ambient),
-    ("api-key", Scheme::Secret),
-    ("bearer-token", Scheme::Secret),
-    ("oauth2", Scheme::Oauth2),
-    ("service-account", Scheme::Secret),
+/// The values of `transport.credentials.scheme`.
+const SCHEMES: [&str; 6] = [
+    "none",
+    "iam-role",
+    "api-key",
+    "bearer-token",
+    "oauth2",
+    "service-account",
 ];
 
 /// The sources of secrets.
@@ -112,7 +87,8 @@ pub(super) fn check(document: &Node, findings: &mut Findings<'_>) {
     let is_version = |text: &str| Version::parse(text).is_ok();
     findings.formed(&mut fields, "version", code, version, is_version);
     if let Some(status) = findings.required(&mut fields, "status") {
-        findings.choice(&status, &codes::STATUS_UNKNOWN, &STATES);
+        let (states, word) = (Lifecycle::ALL, Lifecycle::as_str);
+        findings.choice(&status, &codes::STATUS_UNKNOWN, states, word);
     }
     if let Some((mut meta, _)) = findings.required_mapping(&mut fields, "meta") {
         for key in ["name", "description", "owner"] {
@@ -120,9 +96,10 @@ pub(super) fn check(document: &Node, findings: &mut Findings<'_>) {
         }
     }
     let kind = findings.required(&mut fields, "type");
+    let (all, word) = (Behaviour::ALL, Behaviour::as_str);
     let behaviour = kind
         .as_ref()
-        .and_then(|kind| findings.choice(kind, &codes::TYPE_UNKNOWN, &BEHAVIOURS));
+        .and_then(|kind| findings.choice(kind, &codes::TYPE_UNKNOWN, all, word));
     if let Some((mut interface, _)) = findings.required_mapping(&mut fields, "interface") {
         for (key, code) in [
             ("input", &codes::INPUT_INVALID),
@@ -286,11 +263,13 @@ fn credentials(field: &Field<'_>, findings: &mut Findings<'_>) {
         findings.missing(&codes::SCHEME_UNKNOWN, name, field.key_at);
         return;
     };
-    let scheme = findings.choice(&scheme, &codes::SCHEME_UNKNOWN, &SCHEMES);
+    let scheme = findings.one_of(&scheme, &codes::SCHEME_UNKNOWN, &SCHEMES);
     let (keys, code): (&[&'static str], _) = match scheme {
-        Some(Scheme::Secret) => (&["source"], &codes::SOURCE_MISSING),
-        Some(Scheme::Oauth2) => (&["provider", "function_id"], &codes::OAUTH2_INCOMPLETE),
-        Some(Scheme::Ambient) | None => return,
+        Some("api-key" | "bearer-token" | "service-account") => {
+            (&["source"], &codes::SOURCE_MISSING)
+        }
+        Some("oauth2") => (&["provider", "function_id"], &codes::OAUTH2_INCOMPLETE),
+        _ => return,
     };
     for key in keys {
         findings.filled(&mut credentials, key, code, field.key_at);

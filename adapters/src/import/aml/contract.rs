@@ -7,7 +7,7 @@ use toolward_contract::tool::{Backoff, Retry};
 
 use super::request::{Request, timeout_of};
 use super::{Note, Refused};
-use crate::aml::{BEHAVIOURS, Behaviour, Definition, Lifecycle, STATES, Transport, word};
+use crate::aml::{Behaviour, Definition, Lifecycle, Transport};
 use crate::import::document::{MAX_DESCRIPTION, clean, cut, line, lines, unhidden};
 use crate::records::references::{filled, object};
 
@@ -160,16 +160,14 @@ fn description(definition: &Definition, notes: &mut Vec<Note>) -> String {
 /// The definition's `tool_id` alone can't name the tool, since two publishers may use the same one.
 /// `PREFIX.tool_id`, with the bundle's prefix, becomes an alias, unless it equals the tool's id.
 fn metadata(definition: &Definition, tool: &str) -> Value {
-    let status = word(&STATES, definition.status);
-    let kind = word(&BEHAVIOURS, definition.behaviour);
     let effects = definition.side_effects.iter().map(|text| line(text));
     let effects: Vec<String> = effects.collect();
     // The whole block, since another host may use it to call the tool.
     let transport = definition.transport.as_ref();
     let aml = object! {
         tool_id = definition.tool_id;
-        status = status;
-        type = kind;
+        status = definition.status.as_str();
+        type = definition.behaviour.as_str();
         owner = line(&definition.owner);
         last_updated ? definition.last_updated.as_deref().map(line);
         transport ? transport.map(|transport| lines(&transport.block));
