@@ -32,8 +32,8 @@ use serde_json::{Value, json};
 use toolward_contract::capability::Capability;
 
 pub use self::call::{EndedCall, NativeCall};
-use self::declaration::line;
 pub use self::declaration::{Described, amplifier_spec, function_definition, tool_declaration};
+use self::declaration::{line, lines};
 pub use self::event::{Status, event_record};
 use self::interface::{execution_profile, tool_interface};
 use self::permission::{permission_profile, rules};
@@ -156,8 +156,7 @@ fn tool_surface(tools: &[Described<'_>], principal: &str, at: SystemTime) -> Val
                     |one: &&Capability| without.iter().any(|out| out.capability == **one);
                 let given = declared.iter().filter(|one| !is_left_out(one));
                 let parts = without.iter().flat_map(|out| &out.given);
-                let given = given.chain(parts).map(|one| line(&one.to_string()));
-                requirements.extend(given);
+                requirements.extend(lines(given.chain(parts)));
             }
             Some(error) => blocked.push(json!({
                 "tool_id": info.contract.id.to_string(),

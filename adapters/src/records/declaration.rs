@@ -65,8 +65,6 @@ pub fn tool_declaration(tool: &Described<'_>) -> Value {
     let Described { info, name } = *tool;
     let contract = &info.contract;
     let driver = serving(info);
-    let lines = |texts: &[String]| texts.iter().map(|text| line(text)).collect::<Vec<_>>();
-    let declared = contract.declaration();
     record! {
         tool_id = contract.id.to_string();
         version = contract.version.to_string();
@@ -79,7 +77,7 @@ pub fn tool_declaration(tool: &Described<'_>) -> Value {
         description = visible(&contract.description, MAX_DESCRIPTION_CHARS);
         lifecycle = lifecycle(info);
         tool_kind = driver.map_or("unbound", kind);
-        capability_refs = declared.iter().map(|one| line(&one.to_string())).collect::<Vec<_>>();
+        capability_refs = lines(contract.declaration().iter());
         input_contract = input_contract(contract);
         output_contract = output_contract(info);
         interface_ref = references::interface(info);
@@ -109,6 +107,12 @@ fn cost(info: &ToolFacts, driver: &DriverFacts) -> Option<Cost> {
 
 pub(crate) fn line(text: &str) -> String {
     visible_line(text, MAX_LINE_CHARS)
+}
+
+/// Returns each of these values as [`line`] shows its text.
+pub(crate) fn lines<T: ToString>(values: impl IntoIterator<Item = T>) -> Vec<String> {
+    let values = values.into_iter();
+    values.map(|value| line(&value.to_string())).collect()
 }
 
 /// The name of this server over MCP.

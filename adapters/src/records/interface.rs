@@ -10,7 +10,7 @@ use toolward_policy::{Decision, Hints};
 
 use super::declaration::model_view;
 use super::references::record;
-use crate::records::declaration::{Described, kind, line};
+use crate::records::declaration::{Described, kind, line, lines};
 use crate::records::references::{self, milliseconds, serving};
 
 /// Returns the facts about a tool that a runtime needs. If no call of the tool can run, the tool
@@ -34,7 +34,7 @@ pub(crate) fn tool_interface(tool: &Described<'_>) -> Value {
         tool_id = contract.id.to_string();
         name = name;
         namespace = line(contract.effective_namespace());
-        aliases = contract.aliases.iter().map(|alias| line(alias)).collect::<Vec<_>>();
+        aliases = lines(&contract.aliases);
         model_input_schema = model_view(&contract.inputs);
         runtime_input_schema = contract.inputs.closed();
         output_schema = model_view(&contract.outputs);

@@ -9,7 +9,7 @@ use toolward_host::{CallError, DriverFacts, ErrorClass, ErrorCode, ToolFacts, Ve
 use toolward_policy::{Decision, Grant};
 
 use super::call::EndedCall;
-use super::declaration::line;
+use super::declaration::{line, lines};
 use super::interface::sandbox;
 use super::references;
 use super::references::{record, timestamp};
@@ -24,27 +24,18 @@ pub(crate) fn permission_profile(info: &ToolFacts, driver: &DriverFacts) -> Valu
     let granted = granted(driver.decision.grant().unwrap_or(&nothing));
     let mut writes = !granted.writes.is_empty() || !info.contract.mutates.is_empty();
     let mut risk = info.contract.risk_level;
-    let missing: Vec<String> = match &driver.decision {
+    let missing = match &driver.decision {
         Decision::Allow(allowed) | Decision::Ask(allowed, _) => {
             risk = allowed.effects.risk;
             writes |= allowed.effects.writes;
-            let without = driver.without().iter();
-            without.map(|one| line(&one.to_string())).collect()
+            lines(driver.without())
         }
-        Decision::Deny(denial) => {
-            let missing = denial.missing.iter();
-            let missing = missing.map(|one| line(&one.to_string()));
-            let program = denial.program.iter().map(|lack| line(&lack.to_string()));
-            missing.chain(program).collect()
-        }
+        Decision::Deny(denial) => [lines(&denial.missing), lines(&denial.program)].concat(),
     };
     // At least medium if the tool, or a tool that it may call, changes something.
     let risk = if writes { risk.max(1) } else { risk };
     let reasons = match &driver.decision {
-        Decision::Ask(_, reasons) => {
-            let reasons = reasons.iter().map(|one| line(&one.to_string()));
-            Some(reasons.collect::<Vec<_>>().join("; "))
-        }
+        Decision::Ask(_, reasons) => Some(lines(reasons).join("; ")),
         Decision::Allow(_) | Decision::Deny(_) => None,
     };
     record! {
@@ -70,11 +61,10 @@ pub(crate) fn permission_profile(info: &ToolFacts, driver: &DriverFacts) -> Valu
 
 /// Returns the rules that granted something or that deny the tool.
 pub(crate) fn rules(decision: &Decision) -> Vec<String> {
-    let rules = match decision {
+    lines(match decision {
         Decision::Allow(allowed) | Decision::Ask(allowed, _) => &allowed.rules,
         Decision::Deny(denial) => &denial.denied_by,
-    };
-    rules.iter().map(|rule| line(&rule.to_string())).collect()
+    })
 }
 
 /// The capabilities of a grant.
@@ -93,12 +83,8 @@ fn granted(grant: &Grant) -> Granted {
     Granted {
         writes: writes.map(|(capability, _)| capability.clone()).collect(),
         access: all.into_iter().map(|(capability, _)| capability).collect(),
-        hosts: grant
-            .network()
-            .iter()
-            .map(|one| line(&one.host.to_string()))
-            .collect(),
-        secrets: grant.secrets().iter().map(|one| line(&one.slug)).collect(),
+        hosts: lines(grant.network().iter().map(|one| &one.host)),
+        secrets: lines(grant.secrets().iter().map(|one| &one.slug)),
     }
 }
 
@@ -158,10 +144,7 @@ fn outcome(decision: &Decision, call: &EndedCall<'_>) -> Option<Outcome> {
             let messages = error.map(|error| prose(&error.message));
             policy("deny", code, messages.into_iter().collect())
         }
-        Decision::Ask(_, reasons) => {
-            let reasons = reasons.iter().map(|one| line(&one.to_string())).collect();
-            asked(call, reasons)?
-        }
+        Decision::Ask(_, reasons) => asked(call, lines(reasons))?,
     })
 }
 
