@@ -153,16 +153,20 @@ const NOTE_LINES: usize = 5;
 
 /// Refuses a ledger that is shorter than a checkpoint, or differs from it.
 ///
-/// `outside` is a checkpoint that was kept elsewhere. Hashes the rows after the ledger's newest
+/// `checkpoints` is the operator's file of checkpoints, if there is one. Hashes the rows after the ledger's newest
 /// checkpoint, and compares the result with the head. The number of rows to read is bounded by the
 /// distance between checkpoints.
 pub(crate) fn check_head(
     sql: &mut Connection,
     verifier: &Verifier,
-    outside: Option<Checkpoint>,
+    checkpoints: Option<&Path>,
 ) -> Result<(), Error> {
     let tx = sql.transaction()?;
     let head = head(&tx)?;
+    let outside = match checkpoints {
+        Some(path) => newest_outside(path, verifier)?,
+        None => None,
+    };
     let last: Option<i64> = tx.query_row("SELECT max(seq) FROM entry", [], |row| row.get(0))?;
     let rows = last.map_or(Ok(0), |last| {
         unsigned(last).map(|last| last.saturating_add(1))
@@ -267,10 +271,7 @@ fn hash_rows(sql: &Connection, edge: &mut Edge, size: u64, is_unsigned: bool) ->
 
 /// The newest checkpoint of this ledger in the last [`TAIL_BYTES`] of a file of checkpoints; `None`
 /// if the file is missing, or these bytes contain no such checkpoint.
-pub(crate) fn newest_outside(
-    path: &Path,
-    verifier: &Verifier,
-) -> Result<Option<Checkpoint>, Error> {
+fn newest_outside(path: &Path, verifier: &Verifier) -> Result<Option<Checkpoint>, Error> {
     let fail = |error| Error::io("the file of checkpoints", error);
     let mut file = match toolward_support::files::open(path, Protection::Own, Links::Refuse) {
         Err(error) if error.is_missing() => return Ok(None),

@@ -48,11 +48,7 @@ impl Maintenance {
         let mut records = directory::open_to_write(&place.records(), &RECORDS)?;
         let key = place.signing_key(false)?;
         let verifier = Verifier::new(key.public());
-        let outside = match &checkpoints {
-            Some(path) => append::newest_outside(path, &verifier)?,
-            None => None,
-        };
-        append::check_head(&mut records, &verifier, outside)?;
+        append::check_head(&mut records, &verifier, checkpoints.as_deref())?;
         toolward_support::sqlite::wait_for_disk(&records, true)?;
         let session = Hex(random()?);
         let limits = PayloadLimits::default();

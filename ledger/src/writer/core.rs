@@ -56,11 +56,7 @@ impl WriterThread {
         let is_new = append::head(&records)?.size() == 0;
         let key = place.signing_key(is_new)?;
         let verifier = Verifier::new(key.public());
-        let outside = match &options.checkpoints {
-            Some(path) => append::newest_outside(path, &verifier)?,
-            None => None,
-        };
-        append::check_head(&mut records, &verifier, outside)?;
+        append::check_head(&mut records, &verifier, options.checkpoints.as_deref())?;
         let (keep, limits) = (options.keep, options.payloads);
         let (mut payloads, mut lost) = Payloads::open_whole(&place.payloads(), keep, limits)?;
         if let Err(error) = payloads.sweep() {
