@@ -10,7 +10,7 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use toolward_signing::key::SigningKey;
 use toolward_support::files::{Links, Protection};
 
@@ -112,18 +112,20 @@ pub(crate) fn head(sql: &Connection) -> Result<Edge, Error> {
 }
 
 /// The newest checkpoint with at most `most` rows: size, note and edge.
-pub(crate) fn newest(sql: &Connection, most: u64) -> Result<Option<(u64, String, Vec<u8>)>, Error> {
-    let statement =
-        "SELECT size, note, edge FROM checkpoint WHERE size <= ?1 ORDER BY size DESC LIMIT 1";
-    let found = sql
-        .prepare_cached(statement)?
-        .query_row([integer(most)], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })
-        .optional()?;
-    found
-        .map(|(size, note, edge)| Ok((unsigned(size)?, note, edge)))
-        .transpose()
+pub(crate) fn newest(sql: &Connection, most: u64) -> Result<Option<StoredCheckpoint>, Error> {
+    let mut statement = sql.prepare_cached(
+        "SELECT size, note, edge FROM checkpoint WHERE size <= ?1 ORDER BY size DESC LIMIT 1",
+    )?;
+    let mut found = statement.query_and_then([integer(most)], checkpoint_of_row)?;
+    found.next().transpose()
+}
+
+/// The size of a checkpoint, its signed text (note), and the bytes of the tree's edge.
+pub(crate) type StoredCheckpoint = (u64, String, Vec<u8>);
+
+/// The checkpoint in a row of `size`, `note`, `edge`.
+pub(crate) fn checkpoint_of_row(row: &rusqlite::Row<'_>) -> Result<StoredCheckpoint, Error> {
+    Ok((unsigned(row.get(0)?)?, row.get(1)?, row.get(2)?))
 }
 
 /// Size of the newest checkpoint; 0 without one.
@@ -161,12 +163,12 @@ pub(crate) fn check_head(
     verifier: &Verifier,
     checkpoints: Option<&Path>,
 ) -> Result<(), Error> {
-    let tx = sql.transaction()?;
-    let head = head(&tx)?;
     let outside = match checkpoints {
         Some(path) => newest_outside(path, verifier)?,
         None => None,
     };
+    let tx = sql.transaction()?;
+    let head = head(&tx)?;
     let last: Option<i64> = tx.query_row("SELECT max(seq) FROM entry", [], |row| row.get(0))?;
     let rows = last.map_or(Ok(0), |last| {
         unsigned(last).map(|last| last.saturating_add(1))
@@ -213,7 +215,7 @@ fn compare(
 /// is `None`. Fails if the checkpoint has more than `rows` rows. `another` is the error for an edge
 /// that is not the signed one.
 fn signed_edge(
-    checkpoint: Option<(u64, String, Vec<u8>)>,
+    checkpoint: Option<StoredCheckpoint>,
     verifier: &Verifier,
     rows: u64,
     another: &'static str,

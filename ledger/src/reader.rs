@@ -21,7 +21,7 @@ pub use missing::{MissingPayload, PayloadState};
 pub use proof::Proofs;
 pub use verify::{Finding, VerifiedLedger};
 
-use crate::append::{head, integer, unsigned};
+use crate::append::{StoredCheckpoint, checkpoint_of_row, head, integer, unsigned};
 use crate::checkpoint::Verifier;
 use crate::directory::{self, LedgerDirectory, PAYLOADS, RECORDS};
 use crate::error::Error;
@@ -142,16 +142,14 @@ impl Reader {
         let mut statement = self.records.prepare_cached(
             "SELECT seq, leaf, record FROM entry WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",
         )?;
-        let mut found = statement.query([integer(from), integer(to)])?;
-        let mut rows = Vec::new();
-        while let Some(row) = found.next()? {
-            rows.push(Row {
+        let rows = statement.query_and_then([integer(from), integer(to)], |row| {
+            Ok(Row {
                 seq: unsigned(row.get(0)?)?,
                 leaf: Hex(row.get(1)?),
                 record: row.get(2)?,
-            });
-        }
-        Ok(rows)
+            })
+        })?;
+        rows.collect()
     }
 
     /// The newest checkpoint, as it was signed.
@@ -221,17 +219,11 @@ impl Reader {
         }
     }
 
-    /// The checkpoints, oldest first: the size, the signed text (note), and the bytes of the tree's
-    /// edge.
-    fn checkpoints(&self) -> Result<Vec<(u64, String, Vec<u8>)>, Error> {
+    /// The checkpoints, oldest first.
+    fn checkpoints(&self) -> Result<Vec<StoredCheckpoint>, Error> {
         let mut found = self
             .records
             .prepare_cached("SELECT size, note, edge FROM checkpoint ORDER BY size")?;
-        let mut rows = found.query([])?;
-        let mut checkpoints = Vec::new();
-        while let Some(row) = rows.next()? {
-            checkpoints.push((unsigned(row.get(0)?)?, row.get(1)?, row.get(2)?));
-        }
-        Ok(checkpoints)
+        found.query_and_then([], checkpoint_of_row)?.collect()
     }
 }

@@ -44,11 +44,8 @@ pub(super) fn shrink(
     }
     let mut statement =
         tx.prepare_cached("SELECT person, sum(length(bytes)) FROM payload GROUP BY person")?;
-    let mut found = statement.query([])?;
-    let mut held: Vec<(Option<[u8; 16]>, u64)> = Vec::new();
-    while let Some(row) = found.next()? {
-        held.push((row.get(0)?, unsigned(row.get(1)?)?));
-    }
+    let found = statement.query_and_then([], |row| Ok((row.get(0)?, unsigned(row.get(1)?)?)))?;
+    let held: Vec<(Option<[u8; 16]>, u64)> = found.collect::<Result<_, Error>>()?;
     let share = share(
         held.iter().map(|(_, bytes)| *bytes).collect(),
         limit.saturating_sub(limit / 64 / SLACK_BYTES * SLACK_BYTES),
