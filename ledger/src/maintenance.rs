@@ -32,11 +32,7 @@ pub struct Maintenance {
     checkpoints: Option<PathBuf>,
 }
 
-impl std::fmt::Debug for Maintenance {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Maintenance(..)")
-    }
-}
+toolward_support::opaque!(Maintenance);
 
 impl Maintenance {
     /// Opens an existing ledger. `checkpoints` is the file to which each checkpoint is appended.

@@ -2,7 +2,6 @@
 //! which is a [`Writer`](crate::Writer) in this process or a connection to a writer in another
 //! process; and the recorder's answers, which may come later.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -125,11 +124,7 @@ impl Future for Pending {
     }
 }
 
-impl fmt::Debug for Pending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Pending(..)")
-    }
-}
+toolward_support::opaque!(Pending);
 
 struct Unpark(Thread);
 
