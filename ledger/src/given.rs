@@ -10,7 +10,7 @@ use toolward_signing::key::SigningKey;
 use crate::append::integer;
 use crate::error::Error;
 use crate::record::{Invocation, Record};
-use crate::recorder::{Given, now};
+use crate::recorder::{Given, micros, now};
 
 /// How long an id is known. An id contains the time of its creation (UUIDv7), and a host accepts
 /// only ids that are at most a day old and at most 5 minutes ahead. So an id is refused for its age
@@ -102,8 +102,7 @@ pub(crate) fn free(
 
 /// Forgets old ids.
 pub(crate) fn sweep(sql: &Connection) -> Result<(), Error> {
-    let age = u64::try_from(KNOWN.as_micros()).unwrap_or(u64::MAX);
-    let before = now().get().saturating_sub(age);
+    let before = now().get().saturating_sub(micros(KNOWN));
     sql.prepare_cached("DELETE FROM given WHERE at < ?1")?
         .execute([integer(before)])?;
     Ok(())

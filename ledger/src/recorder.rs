@@ -328,5 +328,10 @@ pub struct Given {
 /// The current time in microseconds since 1970.
 pub(crate) fn now() -> Number {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    Number::from(u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(u64::MAX))
+    Number::from(micros(since.unwrap_or_default()))
+}
+
+/// A time in microseconds.
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

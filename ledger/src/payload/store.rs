@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::payload::room::{BY_PERSON, add, delete, shrink};
 use crate::payload::{Keep, PayloadKind, PayloadLimits, commitment};
 use crate::record::{Event, Hex, Invocation, Number, Person};
-use crate::recorder::{Entry, content_mut, now};
+use crate::recorder::{Entry, content_mut, micros, now};
 
 /// The names of principals in a batch, each with its id.
 type Persons = HashMap<Arc<str>, Person>;
@@ -288,10 +288,6 @@ fn person_or_new(tx: &Transaction<'_>, name: &str) -> Result<Person, Error> {
     tx.prepare_cached("INSERT INTO person VALUES (?1, ?2)")?
         .execute((id, name))?;
     Ok(Hex(id))
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Bytes from the system's random numbers.

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::payload::{Keep, PayloadKind, PayloadLimits};
 use crate::reader::{Reader, RecordedCall};
 use crate::record::{Content, Event, Record};
-use crate::recorder::now;
+use crate::recorder::{micros, now};
 
 /// Whether a payload is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,8 +112,8 @@ impl Reader {
         if let Some(row) = self.erased(call)? {
             return Ok(MissingPayload::Erased(row));
         }
-        let age = u64::try_from(limits.age.as_micros()).unwrap_or(u64::MAX);
-        Ok(match call.at.get().saturating_add(age) < now().get() {
+        let until = call.at.get().saturating_add(micros(limits.age));
+        Ok(match until < now().get() {
             true => MissingPayload::Expired,
             false => MissingPayload::Displaced,
         })
