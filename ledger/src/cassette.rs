@@ -228,12 +228,9 @@ type Payloads = HashMap<PayloadKind, (Hash, Vec<u8>)>;
 fn payloads(row: &CassetteLine, number: usize) -> Result<Payloads, CassetteError> {
     let mut found = Payloads::new();
     for payload in &row.payloads {
-        let kind = match payload.kind.as_str() {
-            "input" => PayloadKind::Input,
-            "output" => PayloadKind::Output,
-            "detail" => PayloadKind::Detail,
-            _ => return Err(CassetteError::Form(number)),
-        };
+        let mut kinds = [PayloadKind::Input, PayloadKind::Output, PayloadKind::Detail].into_iter();
+        let kind = kinds.find(|kind| kind.as_str() == payload.kind);
+        let kind = kind.ok_or(CassetteError::Form(number))?;
         let bytes = STANDARD.decode(&payload.bytes);
         let bytes = bytes.map_err(|_| CassetteError::Form(number))?;
         let hash = commitment(&payload.salt.0, kind.as_str(), &bytes);

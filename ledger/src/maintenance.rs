@@ -206,13 +206,9 @@ fn commitments(sql: &Connection, rows: Range<u64>) -> Result<Vec<Hash>, Error> {
         };
         let call = record.event.call();
         let outcome = record.event.outcome();
-        let contents = PayloadKind::ALL.map(|kind| content(call, outcome, kind));
-        commitments.extend(
-            contents
-                .into_iter()
-                .flatten()
-                .filter_map(|of| of.commitment),
-        );
+        let kinds = PayloadKind::ALL.iter();
+        let contents = kinds.filter_map(|kind| content(call, outcome, *kind));
+        commitments.extend(contents.filter_map(|of| of.commitment));
     }
     Ok(commitments)
 }

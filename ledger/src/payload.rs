@@ -22,32 +22,19 @@ pub use store::Erase;
 #[cfg(feature = "sqlite")]
 pub(crate) use store::{Payloads, person, random};
 
-/// The kind of a payload of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PayloadKind {
-    /// Its input.
-    Input,
-    /// Its context.
-    Context,
-    /// Its output.
-    Output,
-    /// Texts about its end: messages, causes, unknown names, and the subjects of violations
-    /// (attempts without a grant).
-    Detail,
-}
-
-impl PayloadKind {
-    /// All kinds.
-    pub(crate) const ALL: [Self; 4] = [Self::Input, Self::Context, Self::Output, Self::Detail];
-
-    /// Its name, in the file and in commitments.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Input => "input",
-            Self::Context => "context",
-            Self::Output => "output",
-            Self::Detail => "detail",
-        }
+toolward_support::words! {
+    /// The kind of a payload of a call, with its name in the file and in commitments.
+    #[derive(Hash)]
+    PayloadKind {
+        /// Its input.
+        Input = "input",
+        /// Its context.
+        Context = "context",
+        /// Its output.
+        Output = "output",
+        /// Texts about its end: messages, causes, unknown names, and the subjects of violations
+        /// (attempts without a grant).
+        Detail = "detail",
     }
 }
 

@@ -246,7 +246,7 @@ fn name(entry: &mut Entry, persons: &Persons) {
                 call.person = found;
             }
             for kind in PayloadKind::ALL {
-                if let Some(Some(content)) = content_mut(event, kind) {
+                if let Some(Some(content)) = content_mut(event, *kind) {
                     content.commitment = None;
                 }
             }

@@ -27,7 +27,7 @@ const GIVEN: u8 = 4;
 
 /// The payloads that an entry may have, by the byte that stands for each.
 fn payloads() -> impl Iterator<Item = (u8, PayloadKind)> {
-    (1..).zip(PayloadKind::ALL)
+    (1..).zip(PayloadKind::ALL.iter().copied())
 }
 
 /// Adds an entry to a frame.
@@ -161,8 +161,8 @@ fn stated(mut event: Event) -> Result<Event, FrameError> {
         }
     }
     let late = event.outcome().is_some_and(|outcome| outcome.late);
-    let committed = PayloadKind::ALL.into_iter().any(|kind| {
-        let content = content_mut(&mut event, kind).and_then(|content| content.as_ref());
+    let committed = PayloadKind::ALL.iter().any(|kind| {
+        let content = content_mut(&mut event, *kind).and_then(|content| content.as_ref());
         content.is_some_and(|content| content.commitment.is_some())
     });
     match event.person().is_some() || late || committed {

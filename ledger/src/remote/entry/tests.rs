@@ -92,7 +92,7 @@ fn entries() -> Vec<Entry> {
     let entries = stated.map(|record| {
         let mut entry = Entry::new(record.event).at(record.at).principal("älice");
         entry = entry.matters().given(given.clone());
-        for kind in PayloadKind::ALL {
+        for kind in PayloadKind::ALL.iter().copied() {
             entry = entry.payload(kind, b"12345".to_vec());
         }
         entry
@@ -262,7 +262,7 @@ fn the_longest_entry_fits_into_a_frame() {
             given.tool = Tool::parse(&format!("{}@{}", "t".repeat(80), "1".repeat(64))).unwrap();
         }
         entry.payloads.clear();
-        for kind in PayloadKind::ALL {
+        for kind in PayloadKind::ALL.iter().copied() {
             entry = entry.payload(kind, vec![0; MAX_PAYLOAD_BYTES]);
         }
         if let Some(call) = entry.event.parts_mut().0 {
