@@ -233,11 +233,8 @@ fn is_kept(
 
 /// Sets the event's person, and removes commitments that the event already has.
 fn name(entry: &mut Entry, persons: &Persons) {
-    let found = entry
-        .principal
-        .as_ref()
-        .and_then(|name| persons.get(name))
-        .copied();
+    let principal = entry.principal.as_ref();
+    let found = principal.and_then(|name| persons.get(name)).copied();
     match &mut entry.event {
         Event::RefusedMore(body) => body.person = found,
         Event::Approval(body) => body.person = found,
