@@ -188,25 +188,8 @@ pub(crate) fn open_to_write(path: &Path, schema: &FileSchema) -> Result<Connecti
 /// rows.
 pub(crate) fn open_to_read(path: &Path, schema: &FileSchema) -> Result<(Connection, bool), Error> {
     let path = existing(path)?;
-    let opened = toolward_support::sqlite::open(&path, OpenMode::Read).and_then(|mut sql| {
-        sql.busy_timeout(BUSY_TIMEOUT)?;
-        schema.require(&mut sql)?;
-        Ok(sql)
-    });
-    match opened {
-        // SQLite may have to create the index of the log (`-shm`), which fails on a full or
-        // read-only disk.
-        Err(
-            toolward_support::sqlite::Error::Full
-            | toolward_support::sqlite::Error::Io(_)
-            | toolward_support::sqlite::Error::ReadOnly(_),
-        ) => {
-            let unwritable =
-                toolward_support::sqlite::open_unwritable(&path, schema, BUSY_TIMEOUT)?;
-            Ok((unwritable.connection, unwritable.log_unread))
-        }
-        opened => Ok((opened?, false)),
-    }
+    let opened = toolward_support::sqlite::open_unwritable(&path, schema, BUSY_TIMEOUT)?;
+    Ok((opened.connection, opened.log_unread))
 }
 
 /// The path of an existing private file, absolute and without links. The file is not opened, since
