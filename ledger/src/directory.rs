@@ -60,32 +60,29 @@ impl LedgerDirectory {
     /// (`is_new`): for any other ledger, a new key would hide that the old key is gone.
     pub(crate) fn signing_key(&self, is_new: bool) -> Result<SigningKey, Error> {
         let path = self.key();
-        match toolward_support::files::open(&path, Protection::Private, Links::Refuse) {
+        let key = match toolward_support::files::open(&path, Protection::Private, Links::Refuse) {
             Ok(file) => {
                 let bytes = toolward_support::files::read(file, &path, MAX_PEM_BYTES as u64)?;
-                let key = SigningKey::import(&bytes, None).map_err(Error::key)?;
-                self.publish(&key)?;
-                Ok(key)
+                SigningKey::import(&bytes, None).map_err(Error::key)?
             }
             Err(error) if error.is_missing() && is_new => {
                 let key = SigningKey::generate().map_err(Error::key)?;
                 let pem = key.to_pem().map_err(Error::key)?;
-                match toolward_support::files::create(&path, pem.expose_secret().as_bytes(), 0o600)
-                {
+                let pem = pem.expose_secret().as_bytes();
+                match toolward_support::files::create(&path, pem, 0o600) {
                     // Another process has just created the key.
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                        self.signing_key(false)
+                        return self.signing_key(false);
                     }
-                    Err(error) => Err(Error::io("the ledger's key", error)),
-                    Ok(()) => {
-                        self.publish(&key)?;
-                        Ok(key)
-                    }
+                    created => created.map_err(|error| Error::io("the ledger's key", error))?,
                 }
+                key
             }
-            Err(error) if error.is_missing() => Err(Error::key("key.pem is missing")),
-            Err(error) => Err(error.into()),
-        }
+            Err(error) if error.is_missing() => return Err(Error::key("key.pem is missing")),
+            Err(error) => return Err(error.into()),
+        };
+        self.publish(&key)?;
+        Ok(key)
     }
 
     /// Writes the public key next to the signing key. An existing file must have the same key.
