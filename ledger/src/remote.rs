@@ -80,14 +80,11 @@ impl Start {
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, FrameError> {
-        let bad = FrameError::Bad("not a start of this version");
-        let frame: Frame = match serde_json::from_slice(bytes) {
-            Ok(frame) => frame,
-            Err(_) => return Err(bad),
-        };
+        let bad = || FrameError::Bad("not a start of this version");
+        let frame: Frame = serde_json::from_slice(bytes).map_err(|_| bad())?;
         let opened = Record::parse(frame.opened.as_bytes()).map(|record| record.event);
         let (PROTOCOL, Ok(Event::Opened(opened))) = (frame.protocol, opened) else {
-            return Err(bad);
+            return Err(bad());
         };
         let options = LedgerOptions {
             directory: frame.directory.into(),
