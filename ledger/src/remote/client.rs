@@ -139,8 +139,7 @@ impl Remote {
     /// Starts the threads, once.
     fn run(&self) {
         self.running.get_or_init(|| {
-            let begun = self.begin();
-            if let Err(error) = begun {
+            if let Err(error) = self.begin() {
                 let error = Error::io("the threads of the recorder's socket", error);
                 end(&self.queue, &self.shared, Err(error));
             }
