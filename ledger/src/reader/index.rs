@@ -182,10 +182,8 @@ impl Reader {
         if let Some((origin, made, leaf)) = made {
             from = unsigned(made)?;
             let last = from.checked_sub(1).filter(|last| *last < size);
-            let leaf_now: Option<Hash> = last
-                .map(|last| self.row(last))
-                .transpose()?
-                .map(|row| row.leaf);
+            let last = last.map(|last| self.row(last)).transpose()?;
+            let leaf_now = last.map(|row| row.leaf);
             let same = from == 0 || (leaf_now.is_some() && leaf_now == leaf.map(Hex));
             if origin != self.verifier.origin() || from > size || !same {
                 return Err(Error::corrupt("an index of another ledger"));
@@ -263,11 +261,10 @@ impl Reader {
 /// Removes an index. The next reader that needs it makes it again.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     for file in directory::with_log(path) {
-        match std::fs::remove_file(file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io("the index", error));
-            }
-            _ => {}
+        if let Err(error) = std::fs::remove_file(file)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            return Err(Error::io("the index", error));
         }
     }
     Ok(())
