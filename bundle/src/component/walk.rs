@@ -131,10 +131,7 @@ impl Surface {
             if !top {
                 continue;
             }
-            let name = checked_name(import.name.name)?;
-            if self.imports.len() >= MAX_NAMES {
-                return Err(too_complex("imports", MAX_NAMES));
-            }
+            let name = checked_name(import.name.name, self.imports.len(), "imports")?;
             self.imports.push(name);
         }
         Ok(())
@@ -143,14 +140,9 @@ impl Surface {
     fn exports(&mut self, section: ComponentExportSectionReader<'_>) -> Result<(), SurfaceError> {
         for export in section {
             let export = export?;
-            let name = checked_name(export.name.name)?;
-            if self.exports.len() >= MAX_NAMES {
-                return Err(too_complex("exports", MAX_NAMES));
-            }
-            self.exports.push(Export {
-                name,
-                kind: kind_name(export.kind),
-            });
+            let name = checked_name(export.name.name, self.exports.len(), "exports")?;
+            let kind = kind_name(export.kind);
+            self.exports.push(Export { name, kind });
         }
         Ok(())
     }
@@ -173,9 +165,13 @@ fn bounded_instances(made: InstanceCounts) -> Result<(), SurfaceError> {
     Ok(())
 }
 
-fn checked_name(name: &str) -> Result<String, SurfaceError> {
+/// Checks the name of one of the imports or exports (`what`), of which `before` were read before.
+fn checked_name(name: &str, before: usize, what: &'static str) -> Result<String, SurfaceError> {
     if name.len() > MAX_NAME {
         return Err(too_complex("bytes in a name", MAX_NAME));
+    }
+    if before >= MAX_NAMES {
+        return Err(too_complex(what, MAX_NAMES));
     }
     Ok(name.to_owned())
 }
@@ -361,10 +357,8 @@ fn count(module: &[u8]) -> Option<u64> {
             Payload::MemorySection(section) => (u64::from(section.count()), SPACE_BYTES),
             Payload::ElementSection(section) => {
                 let segments = section.into_iter().take_while(Result::is_ok).flatten();
-                (
-                    segments.fold(0, |sum: u64, one| sum.saturating_add(passive(&one))),
-                    1,
-                )
+                let copies = segments.map(|segment| passive(&segment));
+                (copies.fold(0, u64::saturating_add), 1)
             }
             Payload::CodeSectionStart { size, .. } => {
                 parser.skip_section();
