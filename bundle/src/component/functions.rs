@@ -278,11 +278,8 @@ impl Reader<'_> {
             };
         }
         let count = self.known.len() + 1;
-        bounded(
-            count,
-            "all functions have too many types together",
-            MAX_TYPES,
-        )?;
+        let what = "all functions have too many types together";
+        bounded(count, what, MAX_TYPES)?;
         let mut levels = 0;
         let types = self.types;
         let mut inner = |ty: &ComponentValType| {
