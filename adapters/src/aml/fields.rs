@@ -35,7 +35,11 @@ impl Findings<'_> {
 
     /// Returns the fields of a mapping; adds a finding if the field is not a mapping.
     pub(super) fn mapping<'n>(&mut self, field: &Field<'n>) -> Option<Fields<'n>> {
-        let read = Fields::of(field);
+        self.valid(Fields::of(field))
+    }
+
+    /// Returns the value; adds a finding if it was refused.
+    fn valid<T>(&mut self, read: Result<T, FieldProblem<'_, Position>>) -> Option<T> {
         read.map_err(|problem| self.refuse(&problem)).ok()
     }
 
@@ -45,17 +49,12 @@ impl Findings<'_> {
         fields: &mut Fields<'n>,
         key: &'static str,
     ) -> Option<Field<'n>> {
-        match fields.required(key) {
-            Ok(field) if field.is_null() => {
-                self.missing(&codes::FIELD_MISSING, &field.name, field.key_at);
-                None
-            }
-            Ok(field) => Some(field),
-            Err(problem) => {
-                self.refuse(&problem);
-                None
-            }
+        let field = self.valid(fields.required(key))?;
+        if field.is_null() {
+            self.missing(&codes::FIELD_MISSING, &field.name, field.key_at);
+            return None;
         }
+        Some(field)
     }
 
     /// Returns a required text. Empty text counts as missing.
@@ -65,11 +64,7 @@ impl Findings<'_> {
         key: &'static str,
     ) -> Option<(&'n str, Position)> {
         let field = self.required(fields, key)?;
-        let text = field
-            .text()
-            .map_err(|problem| self.refuse(&problem))
-            .ok()?
-            .trim();
+        let text = self.valid(field.text())?.trim();
         if text.is_empty() {
             self.missing(&codes::FIELD_MISSING, &field.name, field.at);
             return None;
