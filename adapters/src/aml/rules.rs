@@ -75,15 +75,11 @@ pub(super) fn check(document: &Node, findings: &mut Findings<'_>) {
         let message = format!("expected `spec_version` to be {SPEC_VERSION:?}, found {found:?}");
         findings.add(&codes::SPEC_VERSION_UNKNOWN, at, message);
     }
-    let (code, id) = (
-        &codes::TOOL_ID_INVALID,
-        "3 to 64 lower-case letters, digits, `_` and `-`",
-    );
+    let code = &codes::TOOL_ID_INVALID;
+    let id = "3 to 64 lower-case letters, digits, `_` and `-`";
     findings.formed(&mut fields, "tool_id", code, id, is_tool_id);
-    let (code, version) = (
-        &codes::VERSION_INVALID,
-        "a semantic version such as \"1.0.0\"",
-    );
+    let code = &codes::VERSION_INVALID;
+    let version = "a semantic version such as \"1.0.0\"";
     let is_version = |text: &str| Version::parse(text).is_ok();
     findings.formed(&mut fields, "version", code, version, is_version);
     if let Some(status) = findings.required(&mut fields, "status") {
