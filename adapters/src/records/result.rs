@@ -192,13 +192,11 @@ fn value_or_text<'a>(output: &'a Output, outputs: Option<&Schema>) -> Option<Cow
     if !output.structured.is_null() {
         return Some(outward(output, outputs));
     }
-    let texts = output
-        .content
-        .iter()
-        .filter_map(|block| match &block.content {
-            BlockContent::Text { text } => Some(text.as_str()),
-            _ => None,
-        });
+    let blocks = output.content.iter();
+    let texts = blocks.filter_map(|block| match &block.content {
+        BlockContent::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
     let texts: Vec<&str> = texts.collect();
     (!texts.is_empty()).then(|| Cow::Owned(texts.join("\n").into()))
 }
