@@ -25,13 +25,6 @@ const MAX_TARGETS: usize = 128;
 /// Keywords that only references need.
 const PLUMBING: [&str; 4] = ["$defs", "definitions", "$anchor", "$dynamicAnchor"];
 
-/// The reason why a reference stays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stays {
-    Recursive,
-    TooLarge,
-}
-
 /// A closed (self-contained) schema with its references inlined as far as possible.
 pub(super) fn inline(root: &Value) -> Value {
     let targets = Targets::of(root);
@@ -42,15 +35,15 @@ pub(super) fn inline(root: &Value) -> Value {
         .unwrap_or_else(|| root.clone())
 }
 
-/// The pointer of the first reference in a closed schema that [`inline`] does not replace, and the
-/// reason; `None` if all are replaced.
-pub(super) fn kept(root: &Value) -> Option<(String, Stays)> {
+/// The pointer of the first reference in a closed schema that [`inline`] does not replace, and in
+/// words what kind of reference it is; `None` if all are replaced.
+pub(super) fn kept(root: &Value) -> Option<(String, &'static str)> {
     let targets = Targets::of(root);
     let recursive = targets.recursive();
     let (kept, why) = match Inliner::new(root, &targets, recursive.clone()).run() {
         Some(inlined) if !has_keyword(&inlined, &["$ref"]) => return None,
-        Some(_) => (recursive, Stays::Recursive),
-        None => (targets.all(), Stays::TooLarge),
+        Some(_) => (recursive, "one that leads back to itself"),
+        None => (targets.all(), "more than an inlined schema has room for"),
     };
     let is_kept =
         |target| resolve(root, target).is_some_and(|target| kept.contains(&address(target)));

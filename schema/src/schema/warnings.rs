@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use toolward_support::fields::nearest;
 
 use super::compile::build;
-use super::inline::{self, Stays};
+use super::inline;
 use super::walk::{escape, find, keywords};
 use super::{MAX_QUOTED_CHARS, Schema, plain};
 
@@ -90,11 +90,7 @@ impl Schema {
                     .to_owned(),
             });
         }
-        if let Some((path, stays)) = inline::kept(&shown) {
-            let found_one = match stays {
-                Stays::Recursive => "one that leads back to itself",
-                Stays::TooLarge => "more than an inlined schema has room for",
-            };
+        if let Some((path, found_one)) = inline::kept(&shown) {
             found.push(SchemaWarning {
                 kind: SchemaWarningKind::ReferenceKept,
                 path,
