@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::Value;
 
 use super::SchemaError;
-use super::walk::{Applies, address, children, find_part, references, resolve};
+use super::walk::{Applies, address, children, find_part, patterns, references, resolve};
 use crate::codes;
 use crate::diagnostic::Code;
 
@@ -183,10 +183,8 @@ fn components(count: usize, target: impl Fn(usize, usize) -> Option<usize>) -> V
 /// The cost of a schema itself: one, plus the cost of the pattern in `pattern` and of each pattern
 /// in `patternProperties`.
 fn own_cost(schema: &Value) -> f64 {
-    let own = schema.get("pattern").is_some_and(Value::is_string);
-    let names = schema.get("patternProperties").and_then(Value::as_object);
-    let patterns = usize::from(own) + names.map_or(0, serde_json::Map::len);
-    1.0 + PATTERN_STEPS * f64::from(u32::try_from(patterns).unwrap_or(u32::MAX))
+    let patterns = u32::try_from(patterns(schema, "").count());
+    1.0 + PATTERN_STEPS * f64::from(patterns.unwrap_or(u32::MAX))
 }
 
 fn get(numbers: &[usize], at: usize) -> usize {
