@@ -109,16 +109,12 @@ impl Schema {
                     Some(Value::String(kind)) => vec![kind.as_str()],
                     several => texts(several).collect(),
                 };
-                let mut marks = Vec::new();
-                if !kinds.is_empty() {
-                    marks.push(kinds.join(" or "));
-                }
-                if required.contains(&name.as_str()) {
-                    marks.push("required".to_owned());
-                }
-                match marks.is_empty() {
-                    true => format!("`{name}`"),
-                    false => format!("`{name}` ({})", marks.join(", ")),
+                let kinds = kinds.join(" or ");
+                match (kinds.as_str(), required.contains(&name.as_str())) {
+                    ("", false) => format!("`{name}`"),
+                    ("", true) => format!("`{name}` (required)"),
+                    (kinds, false) => format!("`{name}` ({kinds})"),
+                    (kinds, true) => format!("`{name}` ({kinds}, required)"),
                 }
             })
             .collect();
