@@ -168,10 +168,8 @@ impl Schema {
         if let Some(violation) = self.unexplained(instance) {
             return Err(violation);
         }
-        match self.inner.validator.validate(instance) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(self.violation(&error, instance)),
-        }
+        let checked = self.inner.validator.validate(instance);
+        checked.map_err(|error| self.violation(&error, instance))
     }
 
     /// All violations, at most `max`; empty for a valid value. If finding them could take

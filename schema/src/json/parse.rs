@@ -129,6 +129,7 @@ const UNLIMITED: Limits = Limits {
 
 /// What is left of the limits, and details of an error. The visitors record the details here, since
 /// serde's error type contains only a text.
+#[derive(Default)]
 struct State {
     broken: Cell<Option<JsonErrorKind>>,
     /// The strict part in which a rule was broken.
@@ -147,13 +148,10 @@ struct State {
 impl State {
     fn new(limits: Limits, memory: u64) -> Self {
         State {
-            broken: Cell::new(None),
-            part: Cell::new(None),
-            huge: Cell::new(false),
-            huge_in: Cell::new(None),
             values: Cell::new(limits.values),
             memory: Cell::new(memory),
             limits,
+            ..State::default()
         }
     }
 

@@ -237,12 +237,8 @@ pub(super) fn resolve<'r>(root: &'r Value, reference: &str) -> Option<&'r Value>
         let pointer = percent_encoding::percent_decode_str(fragment);
         return root.pointer(&pointer.decode_utf8_lossy());
     }
-    find_anchor(root, fragment)
-}
-
-fn find_anchor<'r>(root: &'r Value, name: &str) -> Option<&'r Value> {
     find(root, |_, schema| {
-        let named = |keyword| schema.get(keyword).and_then(Value::as_str) == Some(name);
+        let named = |keyword| schema.get(keyword).and_then(Value::as_str) == Some(fragment);
         (named("$anchor") || named("$dynamicAnchor")).then_some(schema)
     })
 }
