@@ -99,20 +99,18 @@ fn values(field: &FieldReader<'_>) -> Vec<String> {
         field.note(&codes::WRONG_VALUE, message);
         values.truncate(MAX_VALUES);
     }
-    values.retain(|(value, at)| {
+    values.retain(|(value, item)| {
         let length = value.len();
         if !(1..=256).contains(&length) {
             let name = &field.name;
             let message = format!("expected values in `{name}` of 1 to 256 bytes, found {length}");
-            field.report.add(&codes::WRONG_VALUE, *at, message);
+            item.note(&codes::WRONG_VALUE, message);
             return false;
         }
-        check_characters(value, &field.name, *at, false, field.report)
+        check_characters(value, item, false)
     });
-    values
-        .into_iter()
-        .map(|(value, _)| value.to_owned())
-        .collect()
+    let values = values.into_iter();
+    values.map(|(value, _)| value.to_owned()).collect()
 }
 
 /// Checks that each name in `used` is an argument, and that each argument is used. `used` has each

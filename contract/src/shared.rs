@@ -48,10 +48,10 @@ pub(crate) fn mutates(fields: &mut MappingReader<'_>) -> Option<PlacedValue<Capa
 
 fn changes(field: &FieldReader<'_>) -> CapabilitySet {
     let mut value = CapabilitySet::new();
-    for (found, at) in field.texts() {
+    for (found, item) in field.texts() {
         match Capability::parse(found) {
             Ok(capability) => {
-                warn_about(&capability, at, field.report);
+                warn_about(&capability, &item);
                 value.insert(capability);
             }
             Err(error) => match Capability::of_no_scope(found) {
@@ -60,23 +60,20 @@ fn changes(field: &FieldReader<'_>) -> CapabilitySet {
                         "expected a scope of its class, found `{capability}`: it counts as a mutation and grants nothing"
                     );
                     let hint = "where a file is meant, write its absolute path".to_owned();
-                    field
-                        .report
-                        .add_with_hint(&codes::CAPABILITY_SCOPE_UNKNOWN, at, message, hint);
+                    item.note_with_hint(&codes::CAPABILITY_SCOPE_UNKNOWN, message, hint);
                     value.insert(capability);
                 }
-                None => field.report.add(
-                    &codes::CAPABILITY_INVALID,
-                    at,
-                    format!("in `{}`: {error}", field.name),
-                ),
+                None => {
+                    let message = format!("in `{}`: {error}", field.name);
+                    item.note(&codes::CAPABILITY_INVALID, message);
+                }
             },
         }
     }
     value
 }
 
-fn warn_about(capability: &Capability, at: Position, report: &FileReport<'_>) {
+fn warn_about(capability: &Capability, field: &FieldReader<'_>) {
     let class = capability.class();
     if let Class::Other(name) = class {
         let message = format!(
@@ -84,13 +81,13 @@ fn warn_about(capability: &Capability, at: Position, report: &FileReport<'_>) {
         );
         let near = nearest(name, Class::KNOWN.iter().map(Class::as_str));
         let hint = near.map(|near| format!("did you mean `{near}`?"));
-        report.add_with_hint(&codes::CAPABILITY_CLASS_UNKNOWN, at, message, hint);
+        field.note_with_hint(&codes::CAPABILITY_CLASS_UNKNOWN, message, hint);
     }
     if capability.is_wildcard() && !class.allows_wildcard() {
         let message = format!(
             "expected names, found `{capability}`: a wildcard is never granted for tools and secrets"
         );
-        report.add(&codes::WILDCARD_NEVER_GRANTED, at, message);
+        field.note(&codes::WILDCARD_NEVER_GRANTED, message);
     }
 }
 
@@ -132,10 +129,10 @@ pub(crate) fn requires_parts(
 /// Reads a list of scopes of one class.
 pub(crate) fn scopes(field: &FieldReader<'_>, class: &Class) -> CapabilitySet {
     let mut value = CapabilitySet::new();
-    for (found, at) in field.texts() {
+    for (found, item) in field.texts() {
         match Capability::of(class.clone(), found) {
             Ok(capability) => {
-                warn_about(&capability, at, field.report);
+                warn_about(&capability, &item);
                 value.insert(capability);
             }
             Err(error) => {
@@ -143,9 +140,7 @@ pub(crate) fn scopes(field: &FieldReader<'_>, class: &Class) -> CapabilitySet {
                 // A frequent mistake is to write the whole capability instead of its scope.
                 let rest = found.strip_prefix(&format!("{class}:"));
                 let hint = rest.map(|rest| format!("write {rest}"));
-                field
-                    .report
-                    .add_with_hint(&codes::CAPABILITY_INVALID, at, message, hint);
+                item.note_with_hint(&codes::CAPABILITY_INVALID, message, hint);
             }
         }
     }
@@ -259,8 +254,7 @@ pub(crate) fn prose(
         );
         return field.refuse(&codes::TEXT_LENGTH, message);
     }
-    check_characters(found, &field.name, field.at, lines, field.report)
-        .then(|| found.trim().to_owned())
+    check_characters(found, field, lines).then(|| found.trim().to_owned())
 }
 
 /// Reads text that is not empty and has no deceptive characters.
@@ -276,26 +270,21 @@ pub(crate) fn filled(field: &FieldReader<'_>, lines: bool) -> Option<String> {
 /// Reads text without deceptive characters.
 pub(crate) fn shown_text(field: &FieldReader<'_>, lines: bool) -> Option<String> {
     let found = field.text()?;
-    check_characters(found, &field.name, field.at, lines, field.report).then(|| found.to_owned())
+    check_characters(found, field, lines).then(|| found.to_owned())
 }
 
-pub(crate) fn check_characters(
-    found: &str,
-    name: &str,
-    at: Position,
-    lines: bool,
-    report: &FileReport<'_>,
-) -> bool {
+pub(crate) fn check_characters(found: &str, field: &FieldReader<'_>, lines: bool) -> bool {
     let bad = found
         .trim()
         .chars()
         .find(|&c| is_deceptive(c) && !(lines && matches!(c, '\n' | '\t')));
     if let Some(bad) = bad {
         let message = format!(
-            "expected `{name}` without control or bidirectional characters, found U+{:04X}",
+            "expected `{}` without control or bidirectional characters, found U+{:04X}",
+            field.name,
             u32::from(bad)
         );
-        report.add(&codes::TEXT_CONTROL_CHARACTER, at, message);
+        field.note(&codes::TEXT_CONTROL_CHARACTER, message);
     }
     bad.is_none()
 }
@@ -366,7 +355,7 @@ pub(crate) fn labels(fields: &mut MappingReader<'_>, key: &'static str) -> Vec<S
 /// The texts of a list that have no deceptive characters.
 pub(crate) fn shown_texts(field: &FieldReader<'_>) -> Vec<String> {
     let mut texts = field.texts();
-    texts.retain(|(text, at)| check_characters(text, &field.name, *at, false, field.report));
+    texts.retain(|(text, item)| check_characters(text, item, false));
     texts.into_iter().map(|(text, _)| text.to_owned()).collect()
 }
 

@@ -113,22 +113,18 @@ impl<'n> FieldReader<'n> {
         items.map(|inner| Self { inner, ..*self }).collect()
     }
 
-    /// The texts of a list, each with its position. Items that are not text are reported and left
-    /// out.
-    pub(crate) fn texts(&self) -> Vec<(&'n str, Position)> {
-        let items = self.items();
-        let read = items
-            .iter()
-            .filter_map(|item| Some((item.text()?, item.at)));
+    /// The texts of a list, each with the reader of its item, which has the list's name. Items that
+    /// are not text are reported and left out.
+    pub(crate) fn texts(&self) -> Vec<(&'n str, FieldReader<'n>)> {
+        let items = self.items().into_iter();
+        let read = items.filter_map(|item| Some((item.text()?, item.named(&self.name))));
         read.collect()
     }
 
-    /// As [`FieldReader::texts`], without positions.
+    /// As [`FieldReader::texts`], without the readers.
     pub(crate) fn strings(&self) -> Vec<String> {
-        self.texts()
-            .into_iter()
-            .map(|(text, _)| text.to_owned())
-            .collect()
+        let texts = self.texts().into_iter();
+        texts.map(|(text, _)| text.to_owned()).collect()
     }
 
     /// The entries of a mapping with keys of the author's choice; `None` for another value.

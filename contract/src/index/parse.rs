@@ -149,10 +149,10 @@ fn each(
     let Some(field) = fields.take(key) else {
         return;
     };
-    for (found, at) in field.texts() {
+    for (found, item) in field.texts() {
         if let Err(error) = read(found) {
             let message = format!("in `{}`: {error}", field.name);
-            field.report.add(&codes::CAPABILITY_INVALID, at, message);
+            item.note(&codes::CAPABILITY_INVALID, message);
         }
     }
 }

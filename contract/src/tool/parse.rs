@@ -219,13 +219,11 @@ fn constraints(fields: &mut MappingReader<'_>) -> DriverConstraints {
     let kinds = |field: &FieldReader<'_>| -> Vec<String> {
         let named = field.texts();
         let known: Vec<_> = DriverKind::declared().map(DriverKind::as_str).collect();
-        for (kind, at) in named.iter().filter(|(kind, _)| !known.contains(kind)) {
+        for (kind, item) in named.iter().filter(|(kind, _)| !known.contains(kind)) {
             let (name, known) = (&field.name, known.join(", "));
             let message =
                 format!("expected `{name}` to name driver kinds ({known}), found {kind:?}");
-            field
-                .report
-                .add(&codes::CONSTRAINT_KIND_UNKNOWN, *at, message);
+            item.note(&codes::CONSTRAINT_KIND_UNKNOWN, message);
         }
         named.into_iter().map(|(kind, _)| kind.to_owned()).collect()
     };
