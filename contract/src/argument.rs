@@ -163,8 +163,7 @@ pub fn asks_for_credential(name: &str) -> bool {
 
 /// A piece of a [`Text`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Piece {
+enum Piece {
     /// Text as the author wrote it.
     Literal(String),
     /// The place of an argument's value.
@@ -179,6 +178,7 @@ pub enum Piece {
 /// Text with places for values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
+    /// The pieces in order; there are never two literals in a row.
     pieces: Vec<Piece>,
 }
 
@@ -229,11 +229,6 @@ impl Text {
             Some(Piece::Literal(last)) => last.push_str(text),
             _ => self.pieces.push(Piece::Literal(text.to_owned())),
         }
-    }
-
-    /// The pieces in order; there are never two literals in a row.
-    pub fn pieces(&self) -> &[Piece] {
-        &self.pieces
     }
 
     /// The names of all placeholders with their lines; a name is repeated if it occurs more than
@@ -340,7 +335,7 @@ mod tests {
     fn a_text_of_braces_alone_is_read_in_no_time() {
         let braces = "{".repeat(1 << 20);
         assert_eq!(filled(&braces), None);
-        assert_eq!(Text::parse(&braces).pieces().len(), 1);
+        assert_eq!(Text::parse(&braces).pieces.len(), 1);
     }
 
     #[test]
