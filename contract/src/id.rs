@@ -15,13 +15,6 @@ pub struct IdError {
     found: String,
 }
 
-impl IdError {
-    /// Stable kebab-case code.
-    pub fn code(&self) -> &'static str {
-        crate::codes::ID_INVALID.code
-    }
-}
-
 impl ToolId {
     /// Reads an id by the rules of AIP-14.
     ///
