@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::capability::{CapabilitySet, Class};
+use crate::capability::CapabilitySet;
 use crate::codes;
 use crate::diagnostic::{FileReport, Parsed, Position};
 use crate::json;
 use crate::schema::Schema;
-use crate::shared::{self, RequiresParts, is_deceptive, plain_name, requires_parts};
+use crate::shared::{self, is_deceptive, plain_name};
 use crate::source::{Content, FieldReader, Node, Spelling, nearest};
 use crate::{NoScope, Scope};
 
@@ -196,55 +196,7 @@ pub enum McpSchemas {
     Exact,
 }
 
-#[derive(Default)]
-struct ToolMetadata<'n> {
-    all: Map<String, Value>,
-    context_schema: Option<FieldReader<'n>>,
-    mcp_name: Option<String>,
-    mcp_result: McpResult,
-    mcp_schemas: McpSchemas,
-    aliases: Vec<String>,
-    namespace: Option<String>,
-    search_hint: Option<String>,
-    requires: RequiresParts,
-}
-
 const OURS: &[&str] = &["aliases", "namespace", "search_hint", "requires"];
-
-impl<'n> ToolMetadata<'n> {
-    fn of(field: &FieldReader<'n>) -> Self {
-        let results = [
-            ("structured", McpResult::Structured),
-            ("content", McpResult::Content),
-        ];
-        let schemas = [("plain", McpSchemas::Plain), ("exact", McpSchemas::Exact)];
-        if let Some(ours) = field.below("toolward") {
-            check_keys(&ours);
-        }
-        let aliases = field.below("toolward.aliases");
-        let requires = field.below("toolward.requires");
-        let requires = requires.and_then(|field| {
-            field.whole(|inner| Some(requires_parts(inner, Class::required_ours())))
-        });
-        let name = |path| plain_name(&field.below(path)?);
-        Self {
-            all: field.mapping(),
-            context_schema: field.below("contextSchema"),
-            mcp_name: field.below("mcp.name").and_then(|field| mcp_name(&field)),
-            mcp_result: word(field.below("mcp.result"), &results),
-            mcp_schemas: word(field.below("mcp.schemas"), &schemas),
-            aliases: aliases.map(|field| names(&field)).unwrap_or_default(),
-            namespace: name("toolward.namespace"),
-            search_hint: field.below("toolward.search_hint").and_then(|field| {
-                shared::metadata(&field, "to be one line of at most 200 characters", |text| {
-                    let fits = (1..=200).contains(&text.chars().count());
-                    (fits && !text.chars().any(is_deceptive)).then(|| text.to_owned())
-                })
-            }),
-            requires: requires.unwrap_or_default(),
-        }
-    }
-}
 
 /// Warns of keys below `metadata.toolward` that the host does not read.
 fn check_keys(field: &FieldReader<'_>) {
@@ -260,10 +212,8 @@ fn check_keys(field: &FieldReader<'_>) {
             );
             let near = nearest(key, OURS.iter().copied());
             let hint = near.map(|near| format!("did you mean `{near}`?"));
-            let code = &codes::METADATA_UNKNOWN_KEY;
-            field
-                .report
-                .add_with_hint(code, entry.key_at, message, hint);
+            let (code, report) = (&codes::METADATA_UNKNOWN_KEY, field.report);
+            report.add_with_hint(code, entry.key_at, message, hint);
         }
     }
 }
@@ -275,6 +225,13 @@ fn names(field: &FieldReader<'_>) -> Vec<String> {
     };
     let item = |item| plain_name(&FieldReader::new(&field.name, item, field.report));
     items.iter().filter_map(item).collect()
+}
+
+fn search_hint(field: &FieldReader<'_>) -> Option<String> {
+    shared::metadata(field, "to be one line of at most 200 characters", |text| {
+        let fits = (1..=200).contains(&text.chars().count());
+        (fits && !text.chars().any(is_deceptive)).then(|| text.to_owned())
+    })
 }
 
 fn refuse(field: &FieldReader<'_>, expected: &str) {

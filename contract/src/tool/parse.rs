@@ -3,16 +3,18 @@
 use serde_json::Value;
 
 use super::{
-    Approval, CONTEXT_PIN, DEFAULT_TIMEOUT, DriverConstraints, Tool, ToolExample, ToolMetadata,
+    Approval, CONTEXT_PIN, DEFAULT_TIMEOUT, DriverConstraints, McpResult, McpSchemas, Tool,
+    ToolExample, check_keys, mcp_name, names, search_hint, word,
 };
 use crate::Scope;
 use crate::action::{self, Claims};
+use crate::capability::Class;
 use crate::codes;
 use crate::diagnostic::{Code, FileReport, Parsed, Position};
 use crate::driver::DriverKind;
 use crate::front_matter::split;
 use crate::schema::{Schema, SchemaError};
-use crate::shared;
+use crate::shared::{self, RequiresParts};
 use crate::source::{Content, FieldReader, MappingReader, PlacedValue, Spelling, nearest};
 
 impl Tool {
@@ -86,8 +88,15 @@ fn read(
     };
     let (inputs, outputs) = schemas(fields, scope);
 
-    let mut metadata = fields.or_default("metadata", ToolMetadata::of);
-    let claims = claims(fields, &mut metadata);
+    let metadata = fields.take("metadata");
+    let below = |path| metadata.as_ref()?.below(path);
+    if let Some(ours) = below("toolward") {
+        check_keys(&ours);
+    }
+    let requires = below("toolward.requires").and_then(|field| field.fields());
+    let requires = requires
+        .map(|inner| inner.whole(|inner| shared::requires_parts(inner, Class::required_ours())));
+    let claims = claims(fields, requires.unwrap_or_default());
     let written = claims.approval.as_ref();
     let written_auto = written
         .filter(|given| given.value == Approval::Auto)
@@ -100,6 +109,13 @@ fn read(
     let default_implementation = default_implementation.filter(|field| !field.is_null());
     let default_implementation = default_implementation.and_then(|field| field.string());
     let timeout = shared::milliseconds(fields, "timeout_ms");
+    let results = [
+        ("structured", McpResult::Structured),
+        ("content", McpResult::Content),
+    ];
+    let listed = [("plain", McpSchemas::Plain), ("exact", McpSchemas::Exact)];
+    let aliases = below("toolward.aliases").map(|field| names(&field));
+    let all = metadata.as_ref().map(FieldReader::mapping);
 
     Some(Tool {
         idempotent: fields.boolean("idempotent").unwrap_or(false),
@@ -108,8 +124,15 @@ fn read(
         retry: shared::retry(fields),
         driver_constraints: constraints(fields),
         tags: shared::labels(fields, "tags"),
-        context_schema: context_schema(fields, metadata.context_schema, scope),
+        context_schema: context_schema(fields, below("contextSchema"), scope),
         examples: examples(fields, inputs.as_ref(), outputs.as_ref()),
+        metadata: all.unwrap_or_default(),
+        mcp_name: below("mcp.name").and_then(|field| mcp_name(&field)),
+        mcp_result: word(below("mcp.result"), &results),
+        mcp_schemas: word(below("mcp.schemas"), &listed),
+        aliases: aliases.unwrap_or_default(),
+        namespace: below("toolward.namespace").and_then(|field| shared::plain_name(&field)),
+        search_hint: below("toolward.search_hint").and_then(|field| search_hint(&field)),
         id: id?,
         name: name?,
         description: description?,
@@ -122,30 +145,24 @@ fn read(
         risk_level: merged.risk_level,
         default_implementation,
         implements: implements.flatten(),
-        metadata: metadata.all,
-        mcp_name: metadata.mcp_name,
-        mcp_result: metadata.mcp_result,
-        mcp_schemas: metadata.mcp_schemas,
-        aliases: metadata.aliases,
-        namespace: metadata.namespace,
-        search_hint: metadata.search_hint,
         fires_events: merged.fires_events,
         body: body.to_owned(),
     })
 }
 
 /// The contract's claims: its values of the fields that an action also has.
-fn claims(fields: &mut MappingReader<'_>, metadata: &mut ToolMetadata<'_>) -> Claims {
+fn claims(fields: &mut MappingReader<'_>, below_metadata: RequiresParts) -> Claims {
+    let events = |field: &FieldReader<'_>| field.report.unbroken(|| field.strings());
     let mut requires = shared::requires(fields);
-    requires.parts.append(&mut metadata.requires.parts);
+    requires.parts.extend(below_metadata.parts);
     Claims {
         mutates: shared::mutates(fields),
         requires,
         approval: shared::approval(fields),
         risk_level: shared::risk_level(fields),
-        category: given_text(fields, "category"),
-        target_kind: given_text(fields, "target_kind"),
-        fires_events: given_texts(fields, "fires_events"),
+        category: given(fields, "category", FieldReader::string),
+        target_kind: given(fields, "target_kind", FieldReader::string),
+        fires_events: given(fields, "fires_events", events),
     }
 }
 
@@ -199,19 +216,13 @@ fn stricter_approval(
     Approval::OnMutate
 }
 
-fn given_text(fields: &mut MappingReader<'_>, key: &'static str) -> Option<PlacedValue<String>> {
-    let field = fields.take(key)?;
-    let (value, at) = (field.string()?, field.key_at);
-    Some(PlacedValue { value, at })
-}
-
-fn given_texts(
-    fields: &mut MappingReader<'_>,
+fn given<'n, T>(
+    fields: &mut MappingReader<'n>,
     key: &'static str,
-) -> Option<PlacedValue<Vec<String>>> {
+    read: impl FnOnce(&FieldReader<'n>) -> Option<T>,
+) -> Option<PlacedValue<T>> {
     let field = fields.take(key)?;
-    let value = field.report.unbroken(|| field.strings())?;
-    let at = field.key_at;
+    let (value, at) = (read(&field)?, field.key_at);
     Some(PlacedValue { value, at })
 }
 
@@ -332,10 +343,7 @@ pub(super) fn context_schema<'n>(
     {
         let message =
             "expected `contextSchema` and `metadata.contextSchema` to be equal, found two schemas";
-        fields
-            .report
-            .add(&codes::CONTEXT_SCHEMA_CONFLICT, inner.at, message);
-        return None;
+        return inner.refuse(&codes::CONTEXT_SCHEMA_CONFLICT, message);
     }
     let field = top.or(below_metadata)?.named("contextSchema");
     let pin = field.get("properties").and_then(|all| all.get(CONTEXT_PIN));
