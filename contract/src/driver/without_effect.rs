@@ -5,34 +5,21 @@ use crate::codes;
 use crate::diagnostic::Code;
 use crate::source::{Content, Entry, FieldReader, Node};
 
-/// The reason why a field has no effect.
-#[derive(Clone, Copy)]
-enum Why {
-    /// It is about programs that a host installs and starts.
-    NotRun,
-    /// No call depends on it.
-    Unused,
-    /// It describes a login flow that this host does not have.
-    NoFlow,
-}
+/// The reason why a field has no effect: the code of the warning, and what is expected instead.
+type Why = (&'static Code, &'static str);
 
-impl Why {
-    fn code(self) -> &'static Code {
-        match self {
-            Why::NotRun => &codes::DRIVER_FIELD_IGNORED,
-            Why::Unused => &codes::DRIVER_FIELD_WITHOUT_EFFECT,
-            Why::NoFlow => &codes::DRIVER_AUTH_UNSUPPORTED,
-        }
-    }
-
-    fn expected(self) -> &'static str {
-        match self {
-            Why::NotRun => "a field that this host uses",
-            Why::Unused => "a field that has an effect",
-            Why::NoFlow => "secrets that the operator gives",
-        }
-    }
-}
+/// It is about programs that a host installs and starts.
+const NOT_RUN: Why = (&codes::DRIVER_FIELD_IGNORED, "a field that this host uses");
+/// No call depends on it.
+const UNUSED: Why = (
+    &codes::DRIVER_FIELD_WITHOUT_EFFECT,
+    "a field that has an effect",
+);
+/// It describes a login flow that this host does not have.
+const NO_FLOW: Why = (
+    &codes::DRIVER_AUTH_UNSUPPORTED,
+    "secrets that the operator gives",
+);
 
 const IGNORED: &str = "it is ignored";
 const NO_LOGIN: &str = "this host does not log in for a driver";
@@ -44,69 +31,61 @@ const OWN_NAMES: &str = "the person sees the input under the contract's own name
 
 /// The path, in which `[]` means each item of a list; the reason; and the behaviour instead.
 const FIELDS: &[(&str, Why, &str)] = &[
-    ("code", Why::NotRun, IGNORED),
-    ("run", Why::NotRun, IGNORED),
-    ("runner", Why::NotRun, IGNORED),
-    ("execute", Why::NotRun, IGNORED),
-    ("install", Why::NotRun, IGNORED),
-    ("sandbox", Why::NotRun, IGNORED),
-    ("examples", Why::NotRun, IGNORED),
-    ("quota_key", Why::NotRun, IGNORED),
-    ("version_check", Why::NotRun, IGNORED),
-    ("health_check", Why::Unused, "this host probes no driver"),
-    (
-        "network.ingress",
-        Why::Unused,
-        "a driver listens to nothing",
-    ),
+    ("code", NOT_RUN, IGNORED),
+    ("run", NOT_RUN, IGNORED),
+    ("runner", NOT_RUN, IGNORED),
+    ("execute", NOT_RUN, IGNORED),
+    ("install", NOT_RUN, IGNORED),
+    ("sandbox", NOT_RUN, IGNORED),
+    ("examples", NOT_RUN, IGNORED),
+    ("quota_key", NOT_RUN, IGNORED),
+    ("version_check", NOT_RUN, IGNORED),
+    ("health_check", UNUSED, "this host probes no driver"),
+    ("network.ingress", UNUSED, "a driver listens to nothing"),
     (
         "requires.min_disk_mb",
-        Why::Unused,
+        UNUSED,
         "a driver has the workspaces that the operator gives, and no other disk",
     ),
-    ("streaming", Why::Unused, READ_WHOLE),
-    ("rate_limit", Why::Unused, "the operator's limits hold"),
-    (
-        "implements[].metadata.http.streaming",
-        Why::Unused,
-        READ_WHOLE,
-    ),
-    ("auth.login", Why::NoFlow, NO_LOGIN),
-    ("auth.refresh", Why::NoFlow, NO_LOGIN),
-    ("auth.expiry", Why::NoFlow, NO_LOGIN),
+    ("streaming", UNUSED, READ_WHOLE),
+    ("rate_limit", UNUSED, "the operator's limits hold"),
+    ("implements[].metadata.http.streaming", UNUSED, READ_WHOLE),
+    ("auth.login", NO_FLOW, NO_LOGIN),
+    ("auth.refresh", NO_FLOW, NO_LOGIN),
+    ("auth.expiry", NO_FLOW, NO_LOGIN),
     (
         "auth.state.paths",
-        Why::NoFlow,
+        NO_FLOW,
         "a driver has no files of its own",
     ),
 ];
 
 /// The fields that this host does not read at all.
 pub(super) fn unread() -> impl Iterator<Item = &'static str> {
-    let not_run =
-        |(path, why, _): &(&'static str, Why, &str)| matches!(why, Why::NotRun).then_some(*path);
-    FIELDS.iter().filter_map(not_run)
+    let not_run = FIELDS
+        .iter()
+        .filter(|(_, (code, _), _)| code.code == NOT_RUN.0.code);
+    not_run.map(|(path, ..)| *path)
 }
 
 /// The further fields without effect for drivers of this kind.
 fn of_kind(kind: Option<DriverKind>) -> impl Iterator<Item = (&'static str, Why, &'static str)> {
     let limits = DriverLimits::FIELDS.iter().copied();
     let limits = limits.filter(move |(_, work)| kind.is_some_and(|kind| kind.row().work < *work));
-    let limits = limits.map(|(path, _)| (path, Why::Unused, NO_CODE));
-    let mapping = ("implements[].mapping", Why::Unused, OWN_NAMES);
+    let limits = limits.map(|(path, _)| (path, UNUSED, NO_CODE));
+    let mapping = ("implements[].mapping", UNUSED, OWN_NAMES);
     limits.chain((kind == Some(DriverKind::Form)).then_some(mapping))
 }
 
 /// Warns of each field without effect that is present.
 pub(super) fn warn(root: &FieldReader<'_>, kind: Option<DriverKind>) {
     let kind = kind.filter(|kind| kind.is_run());
-    for (path, why, instead) in FIELDS.iter().copied().chain(of_kind(kind)) {
+    for (path, (code, expected), instead) in FIELDS.iter().copied().chain(of_kind(kind)) {
         let mut found = Vec::new();
         find(root.node, path, "", &mut found);
         for (entry, name) in found {
-            let expected = why.expected();
             let message = format!("expected {expected}, found `{name}`: {instead}");
-            root.report.add(why.code(), entry.key_at, message);
+            root.report.add(code, entry.key_at, message);
         }
     }
 }
@@ -207,7 +186,7 @@ mod tests {
                 let found = &parsed.diagnostics;
                 assert!(parsed.value.is_some(), "{path}: {found:?}\n{source}");
                 assert_eq!(found.len(), 1, "{kind} {path}: {found:?}");
-                assert_eq!(found[0].code, Why::Unused.code().code);
+                assert_eq!(found[0].code, UNUSED.0.code);
                 assert!(found[0].message.ends_with(instead), "{found:?}");
             }
         }
@@ -231,7 +210,7 @@ mod tests {
             let found = &parsed.diagnostics;
             assert!(parsed.value.is_some(), "{path}: {found:?}\n{source}");
             assert_eq!(found.len(), 1, "{path}: {found:?}");
-            assert_eq!(found[0].code, why.code().code, "{path}");
+            assert_eq!(found[0].code, why.0.code, "{path}");
             assert!(found[0].message.ends_with(instead), "{path}: {found:?}");
         }
         let plain = with("x").replace("x: {}\n", "");
