@@ -1,6 +1,5 @@
 //! Workspace scopes: virtual absolute paths, plain or with `*`. They are never paths of the host.
 
-use std::cmp::Ordering;
 use std::fmt;
 
 /// A plain path means itself and everything below it. A path with `*` means the paths that it
@@ -129,11 +128,8 @@ impl PathPattern {
 
     /// Whether some path may match both. In doubt, the result is true, since this is for denies.
     pub(super) fn overlaps(&self, other: &PathPattern) -> bool {
-        let lengths = match self.segments.len().cmp(&other.segments.len()) {
-            Ordering::Less => self.below,
-            Ordering::Equal => true,
-            Ordering::Greater => other.below,
-        };
+        let (own, others) = (self.segments.len(), other.segments.len());
+        let lengths = self.is_as_long(others) || other.is_as_long(own);
         let mut pairs = self.segments.iter().zip(&other.segments);
         lengths && pairs.all(|(a, b)| meet(a, b))
     }
@@ -233,11 +229,7 @@ fn meet(a: &str, b: &str) -> bool {
     for own in a.chars() {
         let mut next: Vec<bool> = Vec::with_capacity(reached.len());
         next.push(own == '*' && reached.first() == Some(&true));
-        for (pair, letter) in reached.windows(2).zip(&b) {
-            let (corner, above) = match pair {
-                [corner, above] => (*corner, *above),
-                _ => (false, false),
-            };
+        for (&[corner, above], letter) in reached.array_windows().zip(&b) {
             let left = next.last() == Some(&true);
             // A star matches nothing, or one more letter.
             next.push(if own == '*' || *letter == '*' {
