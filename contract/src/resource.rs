@@ -95,20 +95,19 @@ impl Resource {
 
 fn own_uri(field: &FieldReader<'_>) -> Option<String> {
     let found = field.text()?;
-    let refuse = |message| field.note(&codes::RESOURCE_URI, format!("in `uri`: {message}"));
-    let valid = check_uri(found).map_err(refuse).ok();
-    valid.map(|()| found.to_owned())
+    accepted(field, check_uri(found))?;
+    Some(found.to_owned())
+}
+
+/// The value of a URI or of a template. An error is reported.
+fn accepted<T>(field: &FieldReader<'_>, read: Result<T, String>) -> Option<T> {
+    let in_field = |message| format!("in `{}`: {message}", field.name);
+    let refuse = |message: String| field.note(&codes::RESOURCE_URI, in_field(message));
+    read.map_err(refuse).ok()
 }
 
 fn own_template(field: &FieldReader<'_>, arguments: &[Argument]) -> Option<UriTemplate> {
-    let found = field.text()?;
-    let refuse = |message| {
-        field.note(
-            &codes::RESOURCE_URI,
-            format!("in `uri_template`: {message}"),
-        )
-    };
-    let template = UriTemplate::parse(found).map_err(refuse).ok()?;
+    let template = accepted(field, UriTemplate::parse(field.text()?))?;
     let mut variables: Vec<&str> = template.variables().collect();
     variables.sort_unstable();
     let mut names: Vec<&str> = arguments.iter().map(|one| one.name.as_str()).collect();
