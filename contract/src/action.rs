@@ -185,14 +185,11 @@ impl Action {
 
     /// The kind of resource: as written, or otherwise the part of the id before the colon.
     pub fn effective_target_kind(&self) -> Option<&str> {
-        or_else(self.target_kind.as_deref(), id_target_kind(&self.id))
+        let written = self.target_kind.as_deref();
+        // The JSON Schema of AIP-39 permits an empty text.
+        let written = written.filter(|text| !text.is_empty());
+        written.or_else(|| id_target_kind(&self.id))
     }
-}
-
-/// `written`, or `derived` if `written` is missing or empty. The JSON Schema of AIP-39 permits an
-/// empty text.
-fn or_else<'t>(written: Option<&'t str>, derived: Option<&'t str>) -> Option<&'t str> {
-    written.filter(|text| !text.is_empty()).or(derived)
 }
 
 /// The allowed length of an id, in bytes.
@@ -204,24 +201,14 @@ const ID_LENGTH: std::ops::RangeInclusive<usize> = 2..=80;
 fn is_valid_id(text: &str) -> bool {
     ID_LENGTH.contains(&text.len())
         && text.split(':').count() <= 2
-        && text.split(':').all(|part| is_id_part(part, false))
+        && text.split(':').all(|part| is_word(part, &['-', '.']))
 }
 
 /// Whether a text is an id by the rules of hosts that do not read `schema` yet, which also allow
 /// underscores and any number of colons.
 fn was_valid_id(text: &str) -> bool {
-    ID_LENGTH.contains(&text.len()) && text.split(':').all(|part| is_id_part(part, true))
-}
-
-fn is_id_part(part: &str, underscore: bool) -> bool {
-    is_word(
-        part,
-        if underscore {
-            &['-', '.', '_']
-        } else {
-            &['-', '.']
-        },
-    )
+    let is_part = |part: &str| is_word(part, &['-', '.', '_']);
+    ID_LENGTH.contains(&text.len()) && text.split(':').all(is_part)
 }
 
 /// The verb in an id: the part after the colon.

@@ -91,13 +91,11 @@ fn composed(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Implementation
         [None, Some(path), None] => at_path(&path, scope),
         [None, None, Some(action)] => {
             let action = read::inline(&action)?;
-            let (reference, form) = (action.id.clone(), ReferenceForm::Inline);
-            let (library, action) = (None, Arc::new(action));
             Some(Implementation {
-                reference,
-                form,
-                library,
-                action,
+                reference: action.id.clone(),
+                form: ReferenceForm::Inline,
+                library: None,
+                action: Arc::new(action),
             })
         }
         forms => {
