@@ -198,11 +198,8 @@ impl Driver {
     /// The time limit for calling `tool` through `entry`: the shortest of the contract's, the
     /// driver's and the entry's.
     pub fn timeout(&self, tool: &Tool, entry: &Implements) -> Duration {
-        let overrides = [self.timeout_override, entry.timeout];
-        overrides
-            .into_iter()
-            .flatten()
-            .fold(tool.timeout, Duration::min)
+        let overrides = [self.timeout_override, entry.timeout].into_iter();
+        overrides.flatten().fold(tool.timeout, Duration::min)
     }
 
     /// The retry policy for calling `tool` through `entry`: the entry's if it has one, then the
@@ -215,11 +212,10 @@ impl Driver {
     /// driver's. If neither states a class, the contract's class applies.
     pub fn cost(&self, tool: &Tool, entry: &Implements) -> Cost {
         let (entry, driver) = (&entry.cost_override, &self.cost_override);
-        let units = entry.cost_units_per_call.or(driver.cost_units_per_call);
         let currency = entry.currency.as_ref().or(driver.currency.as_ref());
         let class = entry.cost_class.or(driver.cost_class);
         Cost {
-            units_per_call: units,
+            units_per_call: entry.cost_units_per_call.or(driver.cost_units_per_call),
             currency: currency.cloned(),
             class: class.unwrap_or(tool.cost_class),
         }

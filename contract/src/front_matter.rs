@@ -48,14 +48,10 @@ pub(crate) fn split_with<'s>(
     let mut lines = source.split_inclusive('\n');
     let first = lines.next().unwrap_or_default();
     if !is_fence(first) {
-        let hint = "put `---` on the first line";
+        let hint = "put `---` on the first line".to_owned();
         let message = "expected YAML front matter between two `---` lines, found none";
-        report.add_with_hint(
-            &codes::FRONT_MATTER_MISSING,
-            Position::START,
-            message,
-            hint.to_owned(),
-        );
+        let (code, at) = (&codes::FRONT_MATTER_MISSING, Position::START);
+        report.add_with_hint(code, at, message, hint);
         return None;
     }
     let mut length = 0;

@@ -210,15 +210,15 @@ fn contract(entry: &IndexEntry) -> Tool {
         (false, true) => Approval::OnMutate,
         (false, false) => Approval::Auto,
     };
-    let extras = [
+    let mut runloop = Map::new();
+    for (key, members) in [
         ("budget", &entry.budget),
         ("schema_refs", &entry.schema_refs),
-    ];
-    let extras = extras
-        .into_iter()
-        .filter(|(_, members)| !members.is_empty());
-    let extras = extras.map(|(key, members)| (key.to_owned(), members.clone().into()));
-    let runloop: Map<String, Value> = extras.collect();
+    ] {
+        if !members.is_empty() {
+            runloop.insert(key.to_owned(), members.clone().into());
+        }
+    }
     let mut metadata = Map::new();
     if !runloop.is_empty() {
         metadata.insert("runloop".to_owned(), runloop.into());

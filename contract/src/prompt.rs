@@ -110,10 +110,8 @@ impl Prompt {
                     "expected 1 to {MAX_MESSAGES} messages below the front matter, found {}",
                     messages.len()
                 );
-                let at = Position {
-                    line: first_line(source, parts.body),
-                    column: 1,
-                };
+                let line = first_line(source, parts.body);
+                let at = Position { line, column: 1 };
                 report.add(&codes::PROMPT_MESSAGES, at, message);
             }
             Some(Prompt {
@@ -241,20 +239,16 @@ fn messages(source: &str, body: &str, report: &FileReport<'_>) -> Vec<Message> {
 
 /// Whether a line has a character that makes it look different from its text. Such a line is
 /// reported.
-fn deceptive(line: &str, number: u32, report: &FileReport<'_>) -> bool {
-    let mut characters = line.chars().zip(1..);
+fn deceptive(text: &str, line: u32, report: &FileReport<'_>) -> bool {
+    let mut characters = text.chars().zip(1..);
     let bad = characters.find(|&(c, _)| is_deceptive(c) && c != '\t');
     if let Some((bad, column)) = bad {
         let message = format!(
             "expected text without control or bidirectional characters, found U+{:04X}",
             u32::from(bad)
         );
-        let line = number;
-        report.add(
-            &codes::TEXT_CONTROL_CHARACTER,
-            Position { line, column },
-            message,
-        );
+        let at = Position { line, column };
+        report.add(&codes::TEXT_CONTROL_CHARACTER, at, message);
     }
     bad.is_some()
 }

@@ -291,13 +291,11 @@ pub(crate) fn check_characters(found: &str, field: &FieldReader<'_>, lines: bool
 
 /// Reads the required `name`: one line of 1 to 80 characters.
 pub(crate) fn name(fields: &mut MappingReader<'_>) -> Option<String> {
-    let field = fields.required("name")?;
-    prose(&field, 1..=80, false)
+    fields.require("name", |field| prose(field, 1..=80, false))
 }
 
 pub(crate) fn description(fields: &mut MappingReader<'_>) -> Option<String> {
-    let field = fields.required("description")?;
-    prose(&field, 1..=2000, true)
+    fields.require("description", |field| prose(field, 1..=2000, true))
 }
 
 pub(crate) fn version(field: &FieldReader<'_>) -> Option<semver::Version> {

@@ -130,11 +130,8 @@ impl<'n> FieldReader<'n> {
     /// The entries of a mapping with keys of the author's choice; `None` for another value.
     pub(crate) fn members(&self) -> Option<Vec<(&'n str, FieldReader<'n>)>> {
         let members = self.read(self.inner.members())?.into_iter();
-        Some(
-            members
-                .map(|(key, inner)| (key, Self { inner, ..*self }))
-                .collect(),
-        )
+        let members = members.map(|(key, inner)| (key, Self { inner, ..*self }));
+        Some(members.collect())
     }
 
     /// A mapping with keys of the author's choice, as written; empty for another value.
@@ -147,10 +144,8 @@ impl<'n> FieldReader<'n> {
 
     pub(crate) fn fields(&self) -> Option<MappingReader<'n>> {
         let inner = self.read(toolward_support::fields::Fields::of(&self.inner))?;
-        Some(MappingReader {
-            inner,
-            report: self.report,
-        })
+        let report = self.report;
+        Some(MappingReader { inner, report })
     }
 
     /// As [`FieldReader::fields`], for a JSON format in which `null` means that a field is absent.
@@ -252,10 +247,8 @@ impl<'n> MappingReader<'n> {
     /// Takes the field, if it is present.
     pub(crate) fn take(&mut self, key: &'static str) -> Option<FieldReader<'n>> {
         let inner = self.inner.take(key)?;
-        Some(FieldReader {
-            inner,
-            report: self.report,
-        })
+        let report = self.report;
+        Some(FieldReader { inner, report })
     }
 
     /// Takes the field, and reports its absence.

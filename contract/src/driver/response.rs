@@ -302,16 +302,15 @@ impl Step {
             Some(())
         };
         look(1)?;
+        let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
         match self {
             Step::Member(name) => next.extend(value.get(name.as_str())),
             Step::Item(index) => next.extend(value.get(*index)),
             Step::Each => {
-                let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
                 look(items.len())?;
                 next.extend(items);
             }
             Step::Filter(filter) => {
-                let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
                 for item in items {
                     look(filter.path.len())?;
                     if filter.holds(item) {

@@ -21,20 +21,14 @@ impl Index {
     pub fn parse(file: &str, source: &[u8], scope: &dyn Scope) -> Parsed<Index> {
         let report = FileReport::new(file);
         let source = without_mark_bytes(source);
-        let node = match json::parse(source, &json::Limits::default()) {
-            Ok(_) => std::str::from_utf8(source).ok().and_then(located),
-            Err(error) => {
-                report.push(error.diagnostic(file, source));
-                return report.finish(None);
-            }
-        };
-        let Some(node) = node else {
+        if let Err(error) = json::parse(source, &json::Limits::default()) {
+            report.push(error.diagnostic(file, source));
+            return report.finish(None);
+        }
+        let Some(node) = std::str::from_utf8(source).ok().and_then(located) else {
+            let code = &toolward_schema::codes::JSON_SYNTAX;
             let message = "expected JSON in UTF-8, found something else";
-            report.add(
-                &toolward_schema::codes::JSON_SYNTAX,
-                Position::START,
-                message,
-            );
+            report.add(code, Position::START, message);
             return report.finish(None);
         };
         let index = index(&FieldReader::new("", &node, &report), scope);
