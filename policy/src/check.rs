@@ -25,20 +25,11 @@ const MAX_TABLES: usize = 1024;
 
 /// A table, by its kind and its number among the tables of this kind, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct TablePlace {
-    table: &'static str,
-    index: usize,
-}
-
-impl TablePlace {
-    pub(crate) fn new(table: &'static str, index: usize) -> Self {
-        Self { table, index }
-    }
-}
+pub(crate) struct TablePlace(pub(crate) &'static str, pub(crate) usize);
 
 impl fmt::Display for TablePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[[{}]] {}", self.table, self.index + 1)
+        write!(f, "[[{}]] {}", self.0, self.1 + 1)
     }
 }
 
@@ -91,10 +82,10 @@ fn all<T>(
     for (index, value) in values.iter().enumerate() {
         let Some(name) = name(value) else { continue };
         if let Some(first) = seen.insert(name.clone(), index) {
-            let first = TablePlace::new(table, first);
+            let first = TablePlace(table, first);
             let message = format!("expected each once, found {name} again, after {first}");
             let error = error::DUPLICATE.error(message).hinted("remove one of them");
-            return Err((TablePlace::new(table, index), error));
+            return Err((TablePlace(table, index), error));
         }
     }
     Ok(())
@@ -105,10 +96,7 @@ fn at_most(table: &'static str, found: usize, most: usize) -> Checked {
         return Ok(());
     }
     let message = format!("expected at most {most} tables `{table}`, found {found}");
-    Err((
-        TablePlace::new(table, most),
-        error::TOO_LARGE.error(message),
-    ))
+    Err((TablePlace(table, most), error::TOO_LARGE.error(message)))
 }
 
 fn each<'t, T: 't>(
@@ -118,7 +106,7 @@ fn each<'t, T: 't>(
 ) -> Checked {
     let mut values = values.into_iter().enumerate();
     values.try_for_each(|(index, value)| {
-        check(value).map_err(|error| (TablePlace::new(table, index), error))
+        check(value).map_err(|error| (TablePlace(table, index), error))
     })
 }
 
@@ -139,10 +127,10 @@ fn disjoint(workspaces: &[Workspace]) -> Checked {
                         "expected directories apart from each other, found {} in {} of {}",
                         workspace.directory.display(),
                         outer.directory.display(),
-                        TablePlace::new("workspace", *first),
+                        TablePlace("workspace", *first),
                     ))
                     .hinted("write `shared = true` in both if that is meant");
-                return Err((TablePlace::new("workspace", index), error));
+                return Err((TablePlace("workspace", index), error));
             }
         }
         above.push((index, workspace));

@@ -192,7 +192,7 @@ impl<'t> Lists<'t> {
         for (index, item) in items.into_iter().enumerate() {
             let span = item.at.clone();
             values.push(table(item, &what, &read).map_err(|error| error.at(span.clone()))?);
-            self.spans.insert(TablePlace::new(key, index), span);
+            self.spans.insert(TablePlace(key, index), span);
         }
         Ok(values)
     }

@@ -100,7 +100,7 @@ impl PolicyParts {
         }
         let source = source.as_deref();
         let contexts = (0..tables.contexts.len()).map(|index| {
-            let place = TablePlace::new("context", index);
+            let place = TablePlace("context", index);
             written_at(&place.to_string(), source, line(place))
         });
         let policy = Policy {
@@ -127,7 +127,7 @@ fn named_rules<T: fmt::Display>(
             kind,
             number: index + 1,
             source: source.map(str::to_owned),
-            line: line(TablePlace::new(kind.table(), index)),
+            line: line(TablePlace(kind.table(), index)),
             description: rule.to_string(),
         },
         rule,
