@@ -8,7 +8,7 @@ use toolward_contract::capability::{Capability, Class, HostPattern};
 use crate::evaluate::{Evaluated, PolicyView, gives, parts, reveals};
 use crate::exec::ExecRule;
 use crate::grant::{BucketGrant, Grant, HostGrant, SecretGrant, WorkspaceGrant};
-use crate::implementation::{Declared, DeclaredBy};
+use crate::implementation::Declared;
 use crate::name::Placed;
 use crate::rule::Rule;
 
@@ -58,11 +58,10 @@ fn add(
     asked: &Capability,
     rules: &[&Placed<Rule>],
 ) {
-    let (mutates, by) = (declared.mutates, declared.by);
     match asked.class() {
-        Class::Network => network(grant, view, asked, mutates, by),
-        Class::External => external(grant, view, asked, by),
-        Class::Workspace => workspace(grant, view, asked, mutates),
+        Class::Network => network(grant, view, asked, declared),
+        Class::External => external(grant, view, asked, declared),
+        Class::Workspace => workspace(grant, view, asked, declared),
         Class::Database => database(grant, view, asked, declared),
         Class::Secret => secret(grant, view, asked, declared, rules),
         // A rule may accept an unknown class, but the sandbox gets nothing for it.
@@ -90,36 +89,29 @@ fn tidy(mut grant: Grant) -> Grant {
 
 /// Adds the part of the declared hosts that each rule grants, with that rule's terms. So plain http
 /// or a private address that one rule grants does not extend to the hosts of another rule.
-fn network(
-    grant: &mut Grant,
-    view: &PolicyView<'_>,
-    asked: &Capability,
-    mutates: bool,
-    by: DeclaredBy,
-) {
-    for placed in view.grants_for(by) {
+fn network(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, declared: &Declared) {
+    for placed in view.grants_for(declared.by) {
         let rule = &placed.rule;
         let read = rule.requires.iter().map(|entry| (entry, false));
-        let write = rule.mutates.iter().map(|entry| (entry, mutates));
+        let write = rule.mutates.iter().map(|entry| (entry, declared.mutates));
         for (entry, unsafe_methods) in read.chain(write) {
             if let Some(host) = asked.intersect(entry).and_then(|both| both.host().cloned()) {
                 let written = entry.host().and_then(HostPattern::written_port);
-                grant
-                    .network
-                    .push(host_grant(rule, host, written, unsafe_methods));
+                let given = host_grant(rule, host, written, unsafe_methods);
+                grant.network.push(given);
             }
         }
     }
 }
 
-fn external(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, by: DeclaredBy) {
+fn external(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, declared: &Declared) {
     let hosts = view.service_hosts(asked);
-    for placed in view.grants_for(by) {
-        if gives(&placed.rule, &view.contract, asked, true) {
-            let of_rule = hosts.iter().cloned();
-            let of_rule =
-                of_rule.map(|(host, written)| host_grant(&placed.rule, host, written, true));
-            grant.network.extend(of_rule);
+    for placed in view.grants_for(declared.by) {
+        let rule = &placed.rule;
+        if gives(rule, &view.contract, asked, true) {
+            let hosts = hosts.iter().cloned();
+            let given = hosts.map(|(host, written)| host_grant(rule, host, written, true));
+            grant.network.extend(given);
         }
     }
 }
@@ -146,13 +138,13 @@ fn host_grant(
     }
 }
 
-fn workspace(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, write: bool) {
+fn workspace(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, declared: &Declared) {
     if let (Some(path), Some(workspace)) = (asked.path(), view.workspace(asked)) {
         grant.workspaces.push(WorkspaceGrant {
             path: path.clone(),
             root: workspace.path.to_string(),
             directory: workspace.directory.clone(),
-            write,
+            write: declared.mutates,
             max_bytes: workspace.max_bytes,
             max_files: workspace.max_files,
         });
@@ -192,14 +184,9 @@ fn secret(
 ) {
     let (slug, store, by) = (asked.scope(), declared.mutates, declared.by);
     // Permission to store a secret includes neither sending nor reading it.
-    let (binding, reveal) = match store {
-        true => (None, false),
-        false => {
-            let table = view.secret(asked, by);
-            let binding = table.and_then(|table| table.binding.clone());
-            (binding, reveals(rules, asked))
-        }
-    };
+    let table = view.secret(asked, by).filter(|_| !store);
+    let binding = table.and_then(|table| table.binding.clone());
+    let reveal = !store && reveals(rules, asked);
     let publisher = view.publisher_of(by);
     let same = |known: &&mut SecretGrant| known.slug == slug && known.publisher == publisher;
     let known = grant.secrets.iter_mut().find(same);
