@@ -93,28 +93,18 @@ pub fn routes<'a>(
     // A denied driver serves nothing, so its id stays free.
     let driver_ids = drivers.iter().enumerate();
     let driver_ids = driver_ids.filter(|(_, one)| one.driver.denied.is_none());
-    unique(
-        "driver",
-        driver_ids.map(|(at, one)| (at, one.driver.major_id())),
-    )?;
-    let major_ids: Vec<String> = tools.iter().map(|one| one.tool.major_id()).collect();
-    unique("tool", major_ids.iter().cloned().enumerate())?;
-    let candidates: BTreeMap<String, Candidates<'a>> = major_ids
-        .iter()
-        .zip(tools)
-        .map(|(major_id, contract)| {
-            let candidates = Candidates::of(*contract, drivers, policy, machine);
-            (major_id.clone(), candidates)
-        })
-        .collect();
+    let driver_ids = driver_ids.map(|(at, one)| (at, one.driver.major_id()));
+    unique("driver", driver_ids)?;
+    let tool_ids = tools.iter().map(|one| one.tool.major_id());
+    unique("tool", tool_ids.enumerate())?;
+    let candidates = tools.iter();
+    let candidates = candidates.map(|one| Candidates::of(*one, drivers, policy, machine));
+    let candidates: Vec<Candidates<'a>> = candidates.collect();
     let callable = Callable::new(&candidates, policy);
-    let found = major_ids.iter().filter_map(|major_id| {
-        let own = candidates.get(major_id)?;
-        Some(ToolRoutes {
-            contract: own.contract,
-            routes: of_tool(own, &callable, policy, machine),
-            rejected: own.rejected.clone(),
-        })
+    let found = candidates.iter().map(|own| ToolRoutes {
+        contract: own.contract,
+        routes: of_tool(own, &callable, policy, machine),
+        rejected: own.rejected.clone(),
     });
     Ok(found.collect())
 }
@@ -216,18 +206,17 @@ pub struct Reach {
 struct Callable<'c, 'a> {
     /// Tools by name. An id stands for all its major versions, although a call reaches only the
     /// newest.
-    by_name: BTreeMap<&'c str, Vec<(&'c str, &'c Candidates<'a>)>>,
+    by_name: BTreeMap<String, Vec<&'c Candidates<'a>>>,
     policy: &'c Policy,
 }
 
 impl<'c, 'a> Callable<'c, 'a> {
-    fn new(by_major: &'c BTreeMap<String, Candidates<'a>>, policy: &'c Policy) -> Self {
-        let mut by_name: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-        for (major_id, candidates) in by_major {
-            let id = candidates.contract.tool.id.as_str();
-            for name in [id, major_id.as_str()] {
-                let tools = by_name.entry(name).or_default();
-                tools.push((major_id.as_str(), candidates));
+    fn new(all: &'c [Candidates<'a>], policy: &'c Policy) -> Self {
+        let mut by_name: BTreeMap<String, Vec<_>> = BTreeMap::new();
+        for candidates in all {
+            let tool = candidates.contract.tool;
+            for name in [tool.id.to_string(), tool.major_id()] {
+                by_name.entry(name).or_default().push(candidates);
             }
         }
         Self { by_name, policy }
@@ -239,11 +228,11 @@ impl<'c, 'a> Callable<'c, 'a> {
         let mut open: Vec<String> = called(tool, driver);
         let mut effects = Effects::default();
         while let Some(name) = open.pop() {
-            for (major_id, candidates) in self.by_name.get(&*name).into_iter().flatten() {
-                if !seen.insert((*major_id).to_owned()) {
+            for candidates in self.by_name.get(&name).into_iter().flatten() {
+                let tool = candidates.contract.tool;
+                if !seen.insert(tool.major_id()) {
                     continue;
                 }
-                let tool = candidates.contract.tool;
                 for fit in &candidates.fit {
                     let implementation = &fit.implementation;
                     let own = Effects::of(tool, implementation.driver);

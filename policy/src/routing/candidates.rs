@@ -78,15 +78,11 @@ impl<'a> Candidates<'a> {
             if !tool.driver_constraints.permits(driver.kind.as_str()) {
                 reasons.push(Rejection::KindForbidden { kind: kind() });
             }
-            reasons.extend(
-                driver
-                    .denied
-                    .iter()
-                    .map(|denied| Rejection::TransportDenied {
-                        rule: denied.code.to_owned(),
-                        message: denied.message.clone(),
-                    }),
-            );
+            let denied = driver.denied.iter();
+            reasons.extend(denied.map(|denied| Rejection::TransportDenied {
+                rule: denied.code.to_owned(),
+                message: denied.message.clone(),
+            }));
             reasons.extend(lacks(machine, &driver.platform));
             reasons.extend(policy.tables.resolve.rejects(implementation));
             match (implements, binding) {
@@ -106,7 +102,6 @@ impl<'a> Candidates<'a> {
                 }),
             }
         }
-        let id = |one: &Implementation<'a>| one.driver.id.as_str();
         ranked.sort_by(|(a, _), (b, _)| a.compare(b));
         let mut before: Option<(Rank<'a>, &'a str, usize)> = None;
         for (rank, mut fit) in ranked {
@@ -119,9 +114,8 @@ impl<'a> Candidates<'a> {
             before = Some((rank, publisher, fit.tie));
             candidates.fit.push(fit);
         }
-        candidates
-            .rejected
-            .sort_by(|a, b| id(&a.implementation).cmp(id(&b.implementation)));
+        let rejected = &mut candidates.rejected;
+        rejected.sort_by_key(|one| one.implementation.driver.id.as_str());
         candidates
     }
 }
