@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use toolward_contract::tool::CONTEXT_PIN;
 use toolward_support::fields::{Content, Kind, Node, Span};
 
@@ -174,7 +174,10 @@ impl ContextRule {
             for (name, field) in table.members()? {
                 let field = field.named(key);
                 let source = match key {
-                    "values" => ContextSource::Written(json(field.node, MAX_DEPTH)?),
+                    "values" => {
+                        check_json(field.node, MAX_DEPTH)?;
+                        ContextSource::Written(field.to_value())
+                    }
                     "env" => ContextSource::Env(value(&field, own)?),
                     _ => ContextSource::File(value(&field, own)?),
                 };
@@ -207,8 +210,8 @@ fn add(
         .hinted("say in one of `values`, `env` and `file` where it comes from"))
 }
 
-/// Converts a TOML value to JSON.
-fn json(value: &Node<Span>, depth: usize) -> Result<Value, PolicyError> {
+/// Refuses a TOML value that JSON does not have, and one with too many levels.
+fn check_json(value: &Node<Span>, depth: usize) -> Result<(), PolicyError> {
     let wrong = |expected: &str| {
         error::CONTEXT
             .error(format!(
@@ -219,25 +222,17 @@ fn json(value: &Node<Span>, depth: usize) -> Result<Value, PolicyError> {
     let inner = depth
         .checked_sub(1)
         .ok_or_else(|| wrong("at most 16 levels"))?;
-    Ok(match &value.content {
-        Content::Other(Kind::Integer, _) => return Err(wrong("a whole number below 2^63")),
-        Content::Other(Kind::Float, _) => return Err(wrong("a finite number")),
-        Content::Other(..) => return Err(wrong("what JSON has, no date")),
-        Content::List(items) => Value::Array(
-            items
-                .iter()
-                .map(|item| json(item, inner))
-                .collect::<Result<_, _>>()?,
-        ),
+    match &value.content {
+        Content::Other(Kind::Integer, _) => Err(wrong("a whole number below 2^63")),
+        Content::Other(Kind::Float, _) => Err(wrong("a finite number")),
+        Content::Other(..) => Err(wrong("what JSON has, no date")),
+        Content::List(items) => items.iter().try_for_each(|item| check_json(item, inner)),
         Content::Mapping(entries) => {
-            let mut object = Map::new();
-            for entry in entries {
-                object.insert(entry.key.clone(), json(&entry.value, inner)?);
-            }
-            Value::Object(object)
+            let mut values = entries.iter().map(|entry| &entry.value);
+            values.try_for_each(|value| check_json(value, inner))
         }
-        _ => value.to_value(),
-    })
+        _ => Ok(()),
+    }
 }
 
 /// The source of a value.
