@@ -107,10 +107,8 @@ impl ToolPattern {
         let (id, major) = match text.split_once('@') {
             None => (text, None),
             Some((id, digits)) => {
-                let plain = !digits.is_empty()
-                    && digits.bytes().all(|byte| byte.is_ascii_digit())
-                    && (digits == "0" || !digits.starts_with('0'));
-                let major = plain.then(|| digits.parse().ok()).flatten();
+                let major = digits.parse().ok();
+                let major = major.filter(|major: &u64| major.to_string() == digits);
                 (id, Some(major.ok_or_else(refused)?))
             }
         };

@@ -188,15 +188,12 @@ impl FromStr for ExecDigest {
         if text == PLACEHOLDER_VARIABLE {
             return Ok(Self::Placeholder);
         }
-        let lower = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        let digits = Some(text.as_bytes()).filter(|text| text.iter().copied().all(lower));
-        let (pairs, rest) = digits.unwrap_or_default().as_chunks::<2>();
-        let byte = |pair: &[u8; 2]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
-        let bytes: Option<Vec<u8>> = pairs.iter().map(byte).collect();
-        let bytes = bytes
-            .filter(|_| rest.is_empty())
-            .and_then(|bytes| bytes.try_into().ok());
-        bytes.map(Self::Blake3).ok_or_else(|| {
+        let byte = |at: usize| u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok();
+        let bytes: Option<Vec<u8>> = (0..32).map(byte).collect();
+        let digest = bytes.and_then(|bytes| Some(Self::Blake3(bytes.try_into().ok()?)));
+        // Only one spelling of a digest is accepted.
+        let digest = digest.filter(|digest| digest.to_string() == text);
+        digest.ok_or_else(|| {
             error::EXEC
                 .expected("`digest` to be 64 hex digits", text)
                 .hinted("write the BLAKE3 digest of the file in lower case, as `b3sum` prints it")
