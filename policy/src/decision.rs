@@ -162,10 +162,9 @@ impl Effects {
         let all = tool.declaration().union(&driver.requires.capabilities);
         let mut effects = Self {
             writes: !tool.mutates.is_empty(),
-            network: false,
-            secrets: false,
             risk: tool.risk_level,
             approval: (&tool.approval).into(),
+            ..Self::default()
         };
         // No declaration describes the effects of a program, so it counts as a change with external
         // effects.
@@ -267,10 +266,7 @@ impl Hints {
 
 /// Whether the contract claims this value of the hint in `metadata.mcp.annotations`.
 fn claims(contract: &Tool, hint: &str, value: bool) -> bool {
-    let claimed = contract
-        .metadata
-        .get("mcp")
-        .and_then(|mcp| mcp.get("annotations"))
-        .and_then(|annotations| annotations.get(hint));
-    claimed.and_then(serde_json::Value::as_bool) == Some(value)
+    let mcp = contract.metadata.get("mcp");
+    let claimed = mcp.and_then(|mcp| mcp.get("annotations")?.get(hint)?.as_bool());
+    claimed == Some(value)
 }

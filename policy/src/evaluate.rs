@@ -71,9 +71,8 @@ impl<'a> PolicyView<'a> {
             let rule = &placed.rule;
             // A denied publisher is denied both as the contract's and as the driver's publisher.
             let publishers = [contract.publisher, implementation.publisher];
-            rule.publisher
-                .as_ref()
-                .is_none_or(|own| publishers.contains(&own.as_str()))
+            let denied = rule.publisher.as_ref();
+            denied.is_none_or(|denied| publishers.contains(&denied.as_str()))
                 && rule.tool.matches(id, major)
         });
         Self {
@@ -213,13 +212,9 @@ impl<'a> PolicyView<'a> {
                     .host()
                     .is_some_and(|denied| hosts.iter().any(|(host, _)| denied.overlaps(host)))
         };
-        self.denies
-            .iter()
-            .find(|placed| {
-                let denied = placed.rule.capabilities.iter().flatten();
-                denied.into_iter().any(about)
-            })
-            .map(|placed| &placed.id)
+        let mut denies = self.denies.iter();
+        let denial = denies.find(|placed| placed.rule.capabilities.iter().flatten().any(about));
+        denial.map(|placed| &placed.id)
     }
 
     fn why_not(&self, asked: &Capability, mutates: bool, by: DeclaredBy) -> Why {
@@ -263,20 +258,14 @@ impl<'a> PolicyView<'a> {
     /// The `[[secret]]` behind a slug.
     pub(crate) fn secret(&self, asked: &Capability, by: DeclaredBy) -> Option<&'a Secret> {
         let (slug, publisher) = (asked.scope(), self.publisher_of(by));
-        self.policy
-            .tables
-            .secrets
-            .iter()
-            .find(|secret| secret.slug == slug && secret.publisher.as_str() == publisher)
+        let mut secrets = self.policy.tables.secrets.iter();
+        secrets.find(|secret| secret.slug == slug && secret.publisher.as_str() == publisher)
     }
 
     fn services(&self, asked: &Capability) -> impl Iterator<Item = &'a ServiceRule> {
         let (all, name) = (asked.is_wildcard(), asked.scope());
-        self.policy
-            .tables
-            .services
-            .iter()
-            .filter(move |service| all || service.name == name)
+        let services = self.policy.tables.services.iter();
+        services.filter(move |service| all || service.name == name)
     }
 
     /// Whether a `[[service]]` of this name exists.

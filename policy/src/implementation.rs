@@ -67,29 +67,16 @@ impl Declared {
 /// All required capabilities: capabilities that the contract reads or changes, and capabilities
 /// that the driver adds.
 pub(crate) fn declared(tool: &Tool, driver: &Driver) -> Vec<Declared> {
-    let one = |capability, mutates, by| Declared::of(capability, mutates, by, driver);
-    let reads = tool
-        .requires
-        .capabilities
-        .iter()
-        .filter(|capability| !implied(capability, &tool.mutates));
-    let of_contract = |capability: &Capability| {
-        tool.requires.capabilities.covers_one(capability) || implied(capability, &tool.mutates)
-    };
-    let added = driver
-        .requires
-        .capabilities
-        .iter()
-        .filter(|capability| !of_contract(capability));
-    reads
-        .map(|capability| one(capability, false, DeclaredBy::Contract))
-        .chain(
-            tool.mutates
-                .iter()
-                .map(|capability| one(capability, true, DeclaredBy::Contract)),
-        )
-        .chain(added.map(|capability| one(capability, false, DeclaredBy::Driver)))
-        .collect()
+    let (required, added) = (&tool.requires.capabilities, &driver.requires.capabilities);
+    let is_implied = |one: &&Capability| implied(one, &tool.mutates);
+    let of_contract = |one: &&Capability| required.covers_one(one) || is_implied(one);
+    let reads = required.iter().filter(|one| !is_implied(one));
+    let reads = reads.map(|one| Declared::of(one, false, DeclaredBy::Contract, driver));
+    let changes = tool.mutates.iter();
+    let changes = changes.map(|one| Declared::of(one, true, DeclaredBy::Contract, driver));
+    let added = added.iter().filter(|one| !of_contract(one));
+    let added = added.map(|one| Declared::of(one, false, DeclaredBy::Driver, driver));
+    reads.chain(changes).chain(added).collect()
 }
 
 /// The capabilities for reading that [`declared`] leaves out because `mutates` includes them.
@@ -159,8 +146,7 @@ impl Machine {
             os: os.to_owned(),
             arch: arch.to_owned(),
             memory_bytes,
-            unusable: BTreeMap::new(),
-            kinds: BTreeSet::new(),
+            ..Self::default()
         }
     }
 
