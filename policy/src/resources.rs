@@ -147,7 +147,6 @@ impl Secret {
             (None, None) if methods.is_none() && prefix.is_none() => None,
             (Some(origin), Some(position)) => {
                 let methods = methods.unwrap_or_else(|| vec!["GET".to_owned(), "HEAD".to_owned()]);
-                let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
                 let prefix = prefix.as_deref().unwrap_or("/");
                 let binding = SecretBinding::new(origin, &position, &methods, prefix)?;
                 Some(Arc::new(binding))
@@ -236,7 +235,7 @@ impl SecretBinding {
     pub fn new(
         origin: &str,
         position: &SecretPosition,
-        methods: &[&str],
+        methods: &[impl AsRef<str>],
         path_prefix: &str,
     ) -> Result<Self, PolicyError> {
         let position = match position {
@@ -249,12 +248,12 @@ impl SecretBinding {
                 .error("expected at least one method, found none")
                 .hinted("leave `methods` out for GET and HEAD"));
         }
-        let methods: Result<_, _> = methods.iter().map(|method| read_method(method)).collect();
+        let methods = methods.iter().map(|method| read_method(method.as_ref()));
         Ok(Self {
             host,
             port,
             position,
-            methods: methods?,
+            methods: methods.collect::<Result<_, _>>()?,
             path_prefix: read_path_prefix(path_prefix)?,
         })
     }
@@ -262,8 +261,7 @@ impl SecretBinding {
     /// Checks that a binding that was built in code meets the rules of [`SecretBinding::new`].
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         let origin = format!("https://{}:{}", self.host, self.port);
-        let methods: Vec<&str> = self.methods.iter().map(String::as_str).collect();
-        if Self::new(&origin, &self.position, &methods, &self.path_prefix)? == *self {
+        if Self::new(&origin, &self.position, &self.methods, &self.path_prefix)? == *self {
             return Ok(());
         }
         Err(error::ORIGIN
