@@ -74,12 +74,13 @@ pub(crate) fn of(
         .chain([own.approval, request.reachable.approval])
         .max()
         .unwrap_or_default();
+    let gave = parts(evaluated).flat_map(|(.., found)| found.iter().flatten());
     let mut allowed = Allowed {
         grant: match program {
             Ok(Some(rule)) => grant::of_program(grant::of(view, evaluated), rule),
             _ => grant::of(view, evaluated),
         },
-        rules: rules(view, evaluated),
+        rules: view.in_order(&gave.map(|placed| &placed.id).collect()),
         preapproved: Vec::new(),
         confirmed: view.confirmed(),
         effects: own.join(request.reachable),
@@ -98,12 +99,6 @@ pub(crate) fn of(
         return Decision::Allow(allowed);
     }
     Decision::Ask(allowed, reasons)
-}
-
-/// The rules that granted something, in the policy's order.
-fn rules(view: &PolicyView<'_>, evaluated: &[Evaluated<'_>]) -> Vec<RuleId> {
-    let gave = parts(evaluated).flat_map(|(.., found)| found.iter().flatten());
-    view.in_order(&gave.map(|placed| &placed.id).collect())
 }
 
 fn reasons(view: &PolicyView<'_>, own: Effects, reachable: Effects) -> Vec<AskReason> {

@@ -124,20 +124,18 @@ impl ExplainedProgram {
         let command = |command: &String, args: &[String]| {
             std::iter::once(command).chain(args).cloned().collect()
         };
-        match decision {
-            Decision::Deny(denial) => denial.program.as_ref().map(|lack| Self {
+        if let Decision::Deny(denial) = decision {
+            return denial.program.as_ref().map(|lack| Self {
                 command: command(&lack.command, &lack.args),
                 granted: Vec::new(),
                 missing: Some(lack.why.clone()),
-            }),
-            Decision::Allow(allowed) | Decision::Ask(allowed, _) => {
-                allowed.grant.program().map(|rule| Self {
-                    command: command(&rule.command, &rule.args),
-                    granted: given(rule),
-                    missing: None,
-                })
-            }
+            });
         }
+        decision.grant()?.program().map(|rule| Self {
+            command: command(&rule.command, &rule.args),
+            granted: given(rule),
+            missing: None,
+        })
     }
 }
 

@@ -24,28 +24,14 @@ pub(crate) struct SecretUse {
 impl SecretUse {
     /// The part of the request that the `[[secret]]` does not allow.
     pub(crate) fn misfit(&self, binding: &SecretBinding) -> Option<SecretMisfit> {
-        if let Some(position) = self
-            .position
-            .as_ref()
-            .filter(|own| **own != binding.position)
+        if let Some(position) = &self.position
+            && *position != binding.position
         {
             return Some(SecretMisfit {
                 allowed: format!("it {}", place(&binding.position)),
                 sent: place(position),
             });
         }
-        if let Some(sent) = self.elsewhere(binding) {
-            return Some(sent);
-        }
-        let method = self.method.as_str();
-        (!binding.methods.iter().any(|own| own == method)).then(|| SecretMisfit {
-            allowed: format!("`methods` {}", binding.methods.join(", ")),
-            sent: format!("with {method}"),
-        })
-    }
-
-    /// The misfit, if the request's origin or path differs from the `[[secret]]`.
-    fn elsewhere(&self, binding: &SecretBinding) -> Option<SecretMisfit> {
         if let Some((host, port)) = &self.origin
             && (*host != binding.host || *port != binding.port)
         {
@@ -55,9 +41,16 @@ impl SecretUse {
             });
         }
         let prefix = binding.path_prefix.as_str();
-        (!may_be_below(&self.path, prefix)).then(|| SecretMisfit {
-            allowed: format!("paths below {prefix}"),
-            sent: format!("to {}", written(&self.path)),
+        if !may_be_below(&self.path, prefix) {
+            return Some(SecretMisfit {
+                allowed: format!("paths below {prefix}"),
+                sent: format!("to {}", written(&self.path)),
+            });
+        }
+        let method = self.method.as_str();
+        (!binding.methods.iter().any(|own| own == method)).then(|| SecretMisfit {
+            allowed: format!("`methods` {}", binding.methods.join(", ")),
+            sent: format!("with {method}"),
         })
     }
 }
