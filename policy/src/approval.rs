@@ -192,12 +192,8 @@ fn too_many(what: &str, found: usize) -> PolicyError {
 /// Checks a name. Contracts repeat the name exactly, so it must not have spaces or invisible
 /// characters.
 fn name(text: &str) -> Result<(), PolicyError> {
-    let fits = (1..=MAX_NAME_BYTES).contains(&text.len());
-    if fits
-        && !text
-            .chars()
-            .any(|c| c.is_whitespace() || toolward_support::text::is_hidden(c))
-    {
+    let is_odd = |c: char| c.is_whitespace() || toolward_support::text::is_hidden(c);
+    if (1..=MAX_NAME_BYTES).contains(&text.len()) && !text.chars().any(is_odd) {
         return Ok(());
     }
     Err(error::WRONG_VALUE

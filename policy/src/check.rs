@@ -51,6 +51,7 @@ pub(crate) fn policy(policy: &Policy) -> Checked {
     all("exec", &tables.execs, ExecRule::check, |one| {
         Some(one.name())
     })?;
+    let service = |one: &ServiceRule| named(&Class::External, &one.name, &error::WRONG_VALUE);
     all("service", &tables.services, service, |one| {
         Some(one.name.clone())
     })?;
@@ -169,14 +170,8 @@ fn secret(secret: &Secret) -> Result<(), PolicyError> {
         SecretSource::File(name) => resources::check_file_name("file", name)?,
         SecretSource::Store => {}
     }
-    secret
-        .binding
-        .as_ref()
-        .map_or(Ok(()), |binding| binding.check())
-}
-
-fn service(service: &ServiceRule) -> Result<(), PolicyError> {
-    named(&Class::External, &service.name, &error::WRONG_VALUE)
+    let binding = secret.binding.as_ref();
+    binding.map_or(Ok(()), |binding| binding.check())
 }
 
 fn share(share: &Share) -> Result<(), PolicyError> {
@@ -291,10 +286,8 @@ fn action(rule: &Rule) -> Result<(), PolicyError> {
 }
 
 fn deny(rule: &DenyRule) -> Result<(), PolicyError> {
-    match &rule.capabilities {
-        Some(capabilities) => known(capabilities, "capabilities"),
-        None => Ok(()),
-    }
+    let capabilities = rule.capabilities.as_ref();
+    capabilities.map_or(Ok(()), |capabilities| known(capabilities, "capabilities"))
 }
 
 /// Checks a class in `accepts`: it must be unknown, since known classes are granted by capability.

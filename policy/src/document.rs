@@ -51,15 +51,15 @@ impl DocumentRule {
         if self.bundle != ToolPattern::all() {
             lines.push(pair("bundle", &self.bundle.to_string()));
         }
-        let prompts = toml_text::list("prompts", self.prompts.iter().map(ToString::to_string));
-        let resources =
-            toml_text::list("resources", self.resources.iter().map(ToString::to_string));
-        let (names, uris) = (
+        let prompts = self.prompts.iter().map(ToString::to_string);
+        let resources = self.resources.iter().map(ToString::to_string);
+        let lists = [
+            toml_text::list("prompts", prompts),
+            toml_text::list("resources", resources),
             toml_text::list("names", &self.names),
             toml_text::list("uris", &self.uris),
-        );
-        let lists = [prompts, resources, names, uris].into_iter();
-        lines.extend(lists.filter(|line| !line.ends_with("[]")));
+        ];
+        lines.extend(lists.into_iter().filter(|line| !line.ends_with("[]")));
         lines.join("\n") + "\n"
     }
 

@@ -111,10 +111,8 @@ fn read_guest_header(text: &str) -> Result<String, PolicyError> {
 
 /// Reads an IP address or a network in CIDR notation.
 fn read_address(text: &str) -> Result<IpNet, PolicyError> {
-    let network = text
-        .parse::<IpNet>()
-        .ok()
-        .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+    let alone = || text.parse::<IpAddr>().ok().map(IpNet::from);
+    let network = text.parse::<IpNet>().ok().or_else(alone);
     network.map(|network| network.trunc()).ok_or_else(|| {
         error::ADDRESS.expected("an IP address or a network such as 10.0.0.0/8", text)
     })
