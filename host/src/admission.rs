@@ -160,19 +160,13 @@ pub(crate) struct Admission {
 
 impl Admission {
     pub(crate) fn new(limits: &Limits, leases: Arc<dyn Leases>) -> Self {
-        let of = |of, name, running| gate(&*leases, of, (name, running), limits);
-        let running = limits.concurrency_per_principal;
         // By default, half of the files that this process may open.
         let half = || getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2;
         let open_files = limits.open_files_total.unwrap_or_else(half);
         Self {
-            local: of(
-                PlacesOf::Principal(LOCAL),
-                LimitName::ConcurrencyPerPrincipal,
-                running,
-            ),
+            local: gate(&*leases, PlacesOf::Principal(LOCAL), limits),
             limits: limits.clone(),
-            host: of(PlacesOf::All, LimitName::Concurrency, limits.concurrency),
+            host: gate(&*leases, PlacesOf::All, limits),
             memory: CallMemory::new(limits),
             files: Arc::new(Sum::new(LimitName::OpenFilesTotal, open_files, 1, limits)),
             principals: Default::default(),
@@ -200,30 +194,13 @@ impl Admission {
     /// The gate for the calls of one tool.
     pub(crate) fn tool(&self, publisher: &str, tool: &str) -> Arc<Gate> {
         // An `id@major` contains no space, so different pairs have different keys.
-        lock(&self.tools).get(&format!("{tool} {publisher}"), || {
-            let running = self.limits.concurrency_per_tool;
-            let of = PlacesOf::Tool(publisher, tool);
-            gate(
-                &*self.leases,
-                of,
-                (LimitName::ConcurrencyPerTool, running),
-                &self.limits,
-            )
-        })
+        let places = PlacesOf::Tool(publisher, tool);
+        lock(&self.tools).get(&format!("{tool} {publisher}"), || self.gate(places))
     }
 
     /// The gate for the calls of all tools of one publisher.
     pub(crate) fn publisher(&self, publisher: &str) -> Arc<Gate> {
-        lock(&self.publishers).get(publisher, || {
-            let running = self.limits.concurrency_per_publisher;
-            let of = PlacesOf::Publisher(publisher);
-            gate(
-                &*self.leases,
-                of,
-                (LimitName::ConcurrencyPerPublisher, running),
-                &self.limits,
-            )
-        })
+        lock(&self.publishers).get(publisher, || self.gate(PlacesOf::Publisher(publisher)))
     }
 
     /// The gates that a call passes.
@@ -259,25 +236,24 @@ impl Admission {
         let Some(shard) = self.principals.get(index) else {
             return self.local.clone();
         };
-        lock(shard).get(principal, || {
-            let running = self.limits.concurrency_per_principal;
-            let of = PlacesOf::Principal(principal);
-            gate(
-                &*self.leases,
-                of,
-                (LimitName::ConcurrencyPerPrincipal, running),
-                &self.limits,
-            )
-        })
+        lock(shard).get(principal, || self.gate(PlacesOf::Principal(principal)))
+    }
+
+    fn gate(&self, of: PlacesOf<'_>) -> Arc<Gate> {
+        gate(&*self.leases, of, &self.limits)
     }
 }
 
-fn gate(
-    leases: &dyn Leases,
-    of: PlacesOf<'_>,
-    (name, running): (LimitName, u32),
-    limits: &Limits,
-) -> Arc<Gate> {
+fn gate(leases: &dyn Leases, of: PlacesOf<'_>, limits: &Limits) -> Arc<Gate> {
+    use LimitName::{
+        Concurrency, ConcurrencyPerPrincipal, ConcurrencyPerPublisher, ConcurrencyPerTool,
+    };
+    let (name, running) = match of {
+        PlacesOf::All => (Concurrency, limits.concurrency),
+        PlacesOf::Tool(..) => (ConcurrencyPerTool, limits.concurrency_per_tool),
+        PlacesOf::Publisher(_) => (ConcurrencyPerPublisher, limits.concurrency_per_publisher),
+        PlacesOf::Principal(_) => (ConcurrencyPerPrincipal, limits.concurrency_per_principal),
+    };
     let limits = PlaceLimits {
         running,
         waiting: limits.queue,
