@@ -3,10 +3,8 @@
 
 mod verdict;
 
-use std::future::Future;
-use std::pin::Pin;
-
 use serde_json::Value;
+use toolward_sandbox::imports::BoxFuture;
 
 pub(crate) use verdict::Marks;
 pub use verdict::{ApprovalKeys, ApprovalScope, Remembered, Verdict};
@@ -276,10 +274,7 @@ pub(crate) struct ApprovalQuestion {
 pub trait Approver: Send + Sync {
     /// Shows the request to a person and returns their verdict. The call waits for the verdict; its
     /// deadline starts afterwards.
-    fn ask<'a>(
-        &'a self,
-        request: &'a ApprovalRequest,
-    ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Verdict>;
 
     /// Returns the answer that this call brings to an earlier call's question
     /// ([`Verdict::Answered`]), if [`Approver::ask`] has not returned it. The host records this
