@@ -70,7 +70,7 @@ pub struct CallFacts {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,
     /// The number of all violations.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub violations_total: u64,
     /// The number of violations by kind, of all drivers of the call, without nested calls. Empty if
     /// the call was cancelled.
@@ -241,12 +241,8 @@ fn is_recorded(recorded: &Option<bool>) -> bool {
     *recorded != Some(false)
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature that serde asks for"
-)]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A call that a program in front of a host refused itself, for
