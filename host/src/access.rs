@@ -10,8 +10,7 @@ use toolward_policy::Grant;
 use toolward_sandbox::files;
 use toolward_sandbox::limits::CallLimits;
 
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Result};
-use crate::imports::{CallBudget, CallSecrets};
+use crate::api::result::{ErrorClass, ErrorCode, Result, unauthorised};
 use crate::services::Services;
 
 /// The prepared grant of one route.
@@ -65,16 +64,12 @@ fn plan(grant: &Grant, services: &Services) -> Result<Option<Arc<files::Plan>>> 
     if grant.workspaces().is_empty() {
         return Ok(None);
     }
-    match files::Plan::new(grant.workspaces(), &services.workspaces) {
-        Ok(plan) => Ok(Some(Arc::new(plan))),
-        Err(error) => Err(CallError::new(
-            ErrorCode::UNAUTHORISED,
-            ErrorClass::SetupRequired,
-            error.to_string(),
-        )
-        .with_cause(json!({ "rule": error.code() }))
-        .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("repair the directory"))),
-    }
+    let plan = files::Plan::new(grant.workspaces(), &services.workspaces).map_err(|error| {
+        unauthorised(ErrorClass::SetupRequired, error.to_string())
+            .with_cause(json!({ "rule": error.code() }))
+            .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("repair the directory"))
+    })?;
+    Ok(Some(Arc::new(plan)))
 }
 
 fn egress(grant: &Grant, driver_publisher: &str, services: &Services) -> Result<Option<Egress>> {
@@ -82,8 +77,7 @@ fn egress(grant: &Grant, driver_publisher: &str, services: &Services) -> Result<
         return Ok(None);
     }
     let Some(transport) = &services.transport else {
-        return Err(CallError::new(
-            ErrorCode::UNAUTHORISED,
+        return Err(unauthorised(
             ErrorClass::SetupRequired,
             "the network is granted, and this host is built without it",
         )

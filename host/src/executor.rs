@@ -30,7 +30,7 @@ pub(crate) use self::limits::{AttemptMemory, Clock};
 pub(crate) use self::replay::RecordedInput;
 use self::replay::ReplayExecutor;
 use crate::api::approval::ShownRequest;
-use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Result};
+use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Result, unauthorised};
 use crate::call_context::CallContext;
 use crate::call_scope::CallScope;
 use crate::elicitation::OpenForms;
@@ -285,13 +285,9 @@ struct NoPrograms;
 
 impl NoPrograms {
     fn error() -> CallError {
-        CallError::new(
-            ErrorCode::UNAUTHORISED,
-            ErrorClass::SetupRequired,
-            BROKER_MISSING.meaning,
-        )
-        .with_cause(json!({ "rule": BROKER_MISSING.code }))
-        .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("let this host run programs"))
+        unauthorised(ErrorClass::SetupRequired, BROKER_MISSING.meaning)
+            .with_cause(json!({ "rule": BROKER_MISSING.code }))
+            .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("let this host run programs"))
     }
 }
 

@@ -20,7 +20,7 @@ use toolward_state::{
 };
 
 use crate::api::facts::CallFacts;
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Origin, Output, Result};
+use crate::api::result::{CallError, ErrorCode, Origin, Output, Result, invalid_arguments};
 use name::custom;
 pub(crate) use name::{CallName, Named};
 
@@ -37,12 +37,8 @@ pub(crate) fn already_run() -> CallError {
 
 /// The error if the id was given with another input.
 pub(crate) fn other_input() -> CallError {
-    CallError::new(
-        ErrorCode::INPUT_INVALID,
-        ErrorClass::InvalidArguments,
-        "this id was given to a call with another input",
-    )
-    .with_hint("give each call an id of its own; repeat one only to repeat its call unchanged")
+    invalid_arguments("this id was given to a call with another input")
+        .with_hint("give each call an id of its own; repeat one only to repeat its call unchanged")
 }
 
 /// The longest time for reporting the end of a call to the state.

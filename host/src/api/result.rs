@@ -12,6 +12,17 @@ use crate::elicitation::Asked;
 /// The result of an operation that may end a call.
 pub(crate) type Result<T, E = CallError> = std::result::Result<T, E>;
 
+/// The error of a call that lacks a grant, or something that its grant needs.
+pub(crate) fn unauthorised(class: ErrorClass, message: impl Into<String>) -> CallError {
+    CallError::new(ErrorCode::UNAUTHORISED, class, message)
+}
+
+/// The error of arguments that match their schema, but can't be taken.
+pub(crate) fn invalid_arguments(message: impl Into<String>) -> CallError {
+    let class = ErrorClass::InvalidArguments;
+    CallError::new(ErrorCode::INPUT_INVALID, class, message)
+}
+
 /// The terminal result of one call. Every call ends with one, denial and
 /// timeout included.
 ///

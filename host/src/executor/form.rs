@@ -13,7 +13,9 @@ use toolward_sandbox::invocation::{
 };
 
 use super::{Attempt, AttemptReport, Executor, Features, Job, ResultSource};
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Result};
+use crate::api::result::{
+    CallError, ErrorClass, ErrorCode, Result, invalid_arguments, unauthorised,
+};
 use crate::call_context::CallContext;
 use crate::elicitation::{MAX_ROUNDS, OpenForms, RejectedAnswer, unavailable};
 
@@ -80,10 +82,9 @@ impl FormExecutor {
     fn ask(&self, job: &Job, context: &CallContext, rejected: Option<&str>) -> Result<CallEnd> {
         let asker = &context.asker;
         if !context.access.grant.has(&Class::User, "form") {
-            return Err(CallError::new(
-                ErrorCode::UNAUTHORISED,
+            return Err(unauthorised(
                 ErrorClass::CapabilityGap,
-                "the driver asks a person, and is not granted that".to_owned(),
+                "the driver asks a person, and is not granted that",
             ));
         }
         if asker.rounds >= MAX_ROUNDS {
@@ -136,15 +137,11 @@ fn message(contract: &Tool, job: &Job, rejected: Option<&str>) -> Result<String>
     }
     let input = serde_json::to_string_pretty(&input).unwrap_or_default();
     if input.len() > MAX_INPUT_BYTES {
-        return Err(CallError::new(
-            ErrorCode::INPUT_INVALID,
-            ErrorClass::InvalidArguments,
-            format!(
-                "a person is shown at most {MAX_INPUT_BYTES} bytes of input, and this has {}",
-                input.len()
-            ),
-        )
-        .with_hint("shorten the input"));
+        let message = format!(
+            "a person is shown at most {MAX_INPUT_BYTES} bytes of input, and this has {}",
+            input.len()
+        );
+        return Err(invalid_arguments(message).with_hint("shorten the input"));
     }
     message.push_str("\n\narguments:\n");
     for line in input.lines() {

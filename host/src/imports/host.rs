@@ -26,7 +26,7 @@ use super::{
     HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Progress, SecretError, ToolReply,
 };
 use crate::access::Access;
-use crate::api::result::{CallError, ErrorClass, ErrorCode, LogRecord};
+use crate::api::result::{CallError, ErrorClass, LogRecord, unauthorised};
 use crate::call_scope::CallScope;
 use crate::events::ProgressEvents;
 
@@ -127,11 +127,9 @@ impl Imports for HostImports {
         Box::pin(async move {
             if let Some(slug) = self.secret_in(&call.input) {
                 self.violations.record(&Class::Secret, &slug)?;
-                return Ok(ToolReply::refused(CallError::new(
-                    ErrorCode::UNAUTHORISED,
-                    ErrorClass::CapabilityGap,
-                    format!("the secret `{slug}` can't be passed to a tool"),
-                )));
+                let message = format!("the secret `{slug}` can't be passed to a tool");
+                let error = unauthorised(ErrorClass::CapabilityGap, message);
+                return Ok(ToolReply::refused(error));
             }
             match &self.tools {
                 Some(tools) => tools.call(call, left, &self.violations).await,

@@ -10,7 +10,7 @@ use toolward_ledger::record::{Hex, Invocation, Tool};
 use toolward_state::CallId;
 use uuid::{Builder, Uuid, Variant};
 
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Result};
+use crate::api::result::{CallError, Result, invalid_arguments};
 use crate::digest;
 use crate::elicitation::{Answer, Resume};
 
@@ -46,7 +46,7 @@ impl Named {
     /// the caller brought.
     ///
     /// # Errors
-    /// [`ErrorCode::INPUT_INVALID`] if the id is not a UUIDv7 that is at most a day old and at most
+    /// [`INPUT_INVALID`](crate::ErrorCode::INPUT_INVALID) if the id is not a UUIDv7 that is at most a day old and at most
     /// 5 minutes ahead.
     pub(crate) fn check(
         &self,
@@ -134,10 +134,8 @@ fn read(text: &str, now: SystemTime) -> Result<Uuid> {
 }
 
 fn refused(message: &str) -> CallError {
-    CallError::new(
-        ErrorCode::INPUT_INVALID,
-        ErrorClass::InvalidArguments,
-        message,
+    invalid_arguments(message).with_hint(
+        "make a new UUIDv7 for each call that is not a repetition, by a clock that is right",
     )
     .with_hint("make a new UUIDv7 for each call that is not a repetition, by a clock that is right")
 }

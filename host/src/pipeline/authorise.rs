@@ -8,7 +8,7 @@ use toolward_contract::capability::Capability;
 use toolward_policy::{Decision, Denial, UnusableDirectory, Why};
 
 use crate::api::approval::ApprovalQuestion;
-use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, unauthorised};
 use crate::catalogue::ToolFacts;
 use crate::pipeline::candidates::{asks, context_missing};
 use crate::pipeline::validate::{RoutedCall, Validated};
@@ -101,7 +101,7 @@ fn denied(tool: &str, denial: &Denial) -> CallError {
     };
     // The caller may be an agent: only the `toolward` command, which the operator runs, shows the
     // lines to add and the directories behind workspaces.
-    CallError::new(ErrorCode::UNAUTHORISED, class, message)
+    unauthorised(class, message)
         .with_cause(json!({ "missing": names }))
         .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("grant it"))
 }
@@ -134,11 +134,8 @@ fn without_directories(
         })
         .collect();
     let first = directories.first().map(|(_, unusable)| unusable);
-    CallError::new(
-        ErrorCode::UNAUTHORISED,
-        ErrorClass::SetupRequired,
-        format!("`{tool}` is blocked: {}", problems.join("; ")),
-    )
-    .with_cause(json!({ "missing": names, "rule": first.map(|unusable| unusable.code) }))
-    .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("repair the directory"))
+    let message = format!("`{tool}` is blocked: {}", problems.join("; "));
+    unauthorised(ErrorClass::SetupRequired, message)
+        .with_cause(json!({ "missing": names, "rule": first.map(|unusable| unusable.code) }))
+        .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("repair the directory"))
 }

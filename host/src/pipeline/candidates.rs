@@ -9,7 +9,7 @@ use toolward_ledger::record::Rejected;
 use toolward_policy::{ContextLack, SecretGrant};
 
 use crate::api::approval::NamedDriver;
-use crate::api::result::{CallError, ErrorClass, ErrorCode, shortened};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, shortened, unauthorised};
 use crate::call_scope::CallScope;
 use crate::catalogue::DriverFacts;
 use crate::pipeline::resolve::Resolved;
@@ -226,11 +226,9 @@ pub(super) fn asks(route: &DriverFacts, scope: &CallScope, tool: &str) -> bool {
 /// agent, so only the command shows which lines to add.
 pub(super) fn context_missing(lack: &ContextLack) -> CallError {
     let tool = &lack.tool;
-    CallError::new(
-        ErrorCode::UNAUTHORISED,
-        ErrorClass::CapabilityGap,
-        format!("`{tool}` is blocked: it requires a context that the operator has not given"),
-    )
-    .with_cause(json!({ "missing": ["context"] }))
-    .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("give the context"))
+    let message =
+        format!("`{tool}` is blocked: it requires a context that the operator has not given");
+    unauthorised(ErrorClass::CapabilityGap, message)
+        .with_cause(json!({ "missing": ["context"] }))
+        .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("give the context"))
 }

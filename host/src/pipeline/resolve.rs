@@ -7,7 +7,7 @@ use toolward_bundle::text::{near_tool, tool_hint};
 use toolward_policy::Rejection;
 
 use crate::api::request::Request;
-use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, unauthorised};
 use crate::catalogue::{Catalogue, DriverFacts, ToolFacts, Unserved, UnservedDriver, withdrawn};
 
 /// A tool that exists here, with at least one driver to serve it.
@@ -50,8 +50,7 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
     };
     // An unsigned tool can't call a signed one.
     if !tool.dev && caller.is_some_and(|caller| caller.dev) {
-        return Err(CallError::new(
-            ErrorCode::UNAUTHORISED,
+        return Err(unauthorised(
             ErrorClass::PermissionDenied,
             format!("`{}` is signed, and its caller is not", tool.major_id),
         ));

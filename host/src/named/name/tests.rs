@@ -1,4 +1,5 @@
 use super::*;
+use crate::api::result::ErrorCode;
 
 fn at(milliseconds: u64) -> String {
     let seconds = milliseconds / 1000;
