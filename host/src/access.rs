@@ -2,13 +2,11 @@
 //! repeated for each call.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use serde_json::json;
 use toolward_egress::{Egress, Rules};
 use toolward_policy::Grant;
 use toolward_sandbox::files;
-use toolward_sandbox::limits::CallLimits;
 
 use crate::api::result::{ErrorClass, ErrorCode, Result, unauthorised};
 use crate::services::Services;
@@ -39,22 +37,6 @@ impl Access {
             egress: egress(grant, driver_publisher, services),
             grant: grant.clone(),
         }
-    }
-
-    /// Outgoing HTTP for one call of this principal; `None` if no host is granted, or if the host
-    /// has no network.
-    pub(crate) fn call(
-        &self,
-        principal: &str,
-        limits: &CallLimits,
-        deadline: Instant,
-        budget: &CallBudget,
-        secrets: &Arc<CallSecrets>,
-    ) -> Option<toolward_egress::Call> {
-        let egress = self.egress.as_ref().ok()?.as_ref()?;
-        let egress = egress.on_behalf_of(principal);
-        let (limits, outer) = (limits.clone(), Some(&budget.network));
-        Some(egress.call(limits, deadline, outer, secrets.clone()))
     }
 }
 

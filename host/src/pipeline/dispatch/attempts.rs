@@ -306,7 +306,13 @@ fn context(
     let violations = Violations::new(grant.on_violation(), &route.reported, Some(secrets.clone()));
     let left = caller.map(|caller| caller.memory_bytes);
     let limits = route.limits.within(left, route.features().holds_bodies);
-    let network = access.call(&scope.principal, &limits, clock.deadline, &budget, &secrets);
+    // `None` if no host is granted, or if this host has no network.
+    let egress = access.egress.as_ref().ok().and_then(Option::as_ref);
+    let network = egress.map(|egress| {
+        let (limits, outer) = (limits.clone(), Some(&budget.network));
+        let egress = egress.on_behalf_of(&scope.principal);
+        egress.call(limits, clock.deadline, outer, secrets.clone())
+    });
     let tools = (!grant.tools().is_empty()).then(|| {
         let id: Arc<str> = invocation.into();
         let mut names = scope.chain.names().to_vec();
