@@ -49,12 +49,9 @@ pub(crate) async fn dispatch(
         // A block instead of match arms, because the future would hold the values of the arms
         // twice.
         let failure = 'driver: {
-            let ready = match admit::ready(&mut call, &host, &mut admitted, record).await {
-                Ok(ready) => ready,
-                Err(failure) => break 'driver failure,
-            };
-            let ready = ready.begin((&mut call, &covered), &host, &mut imports, record);
-            let (mut attempts, admitted) = match ready {
+            let parts = (&mut admitted, &mut imports);
+            let begun = admit::begin((&mut call, &covered), &host, parts, record).await;
+            let (mut attempts, admitted) = match begun {
                 Ok(begun) => begun,
                 Err(failure) => break 'driver failure,
             };

@@ -1,4 +1,4 @@
-//! Makes the driver of an approved call ready, and takes a slot for the call.
+//! Makes the driver of an approved call ready, takes a slot for the call, and starts its attempts.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::attempts::{Admitted, Attempts};
 use super::{DispatchContext, DriverFailure};
-use crate::access::Access;
 use crate::admission::Path;
 use crate::api::facts::CallStage;
 use crate::api::result::CallError;
@@ -20,21 +19,15 @@ use crate::pipeline::resolve;
 use crate::pipeline::validate::RoutedCall;
 use toolward_sandbox::deadline;
 
-/// A driver that is ready to be called, for a call that has a slot.
-pub(super) struct Ready<'a> {
-    executor: Arc<dyn Executor>,
-    access: Arc<Access>,
-    admitted: &'a mut Admitted,
-    idempotency_key: Option<String>,
-}
-
-/// Makes the call's driver ready, and takes a slot for the call.
-pub(super) async fn ready<'a>(
-    call: &mut RoutedCall,
+/// Makes the call's driver ready, takes a slot for the call, and starts the attempts. The imports
+/// of this driver take over the secrets and violations of the previous driver's imports, since
+/// these secrets, too, must be kept out of the result.
+pub(super) async fn begin<'a>(
+    (call, covered): (&mut RoutedCall, &[String]),
     host: &DispatchContext<'_>,
-    admitted: &'a mut Option<Admitted>,
+    (admitted, imports): (&'a mut Option<Admitted>, &mut Option<Arc<HostImports>>),
     record: &mut CallRecord<'_>,
-) -> Result<Ready<'a>, DriverFailure> {
+) -> Result<(Attempts, &'a mut Admitted), DriverFailure> {
     let executor = call.route.executor.clone();
     let executor =
         executor.ok_or_else(|| CallError::internal("no executor runs drivers of this kind"))?;
@@ -66,63 +59,35 @@ pub(super) async fn ready<'a>(
         Some(name) => {
             let clock = admitted.clock.within(call.route.limits.timeout);
             // Boxed, so that the futures of calls without an id do not contain it.
-            let driver = &call.route.id;
-            let key = Box::pin(
-                host.shared
-                    .named
-                    .idempotency_key(name, driver, clock.deadline),
-            );
+            let (named, driver) = (&host.shared.named, &call.route.id);
+            let key = Box::pin(named.idempotency_key(name, driver, clock.deadline));
             Some(key.await?)
         }
     };
-    Ok(Ready {
-        executor,
-        access,
+    let events = record.progress();
+    let (mut attempts, own) = Attempts::new(
+        (&mut *call, covered),
+        host,
+        (executor, access),
         admitted,
+        (&record.facts, events),
         idempotency_key,
-    })
-}
-
-impl<'a> Ready<'a> {
-    /// Starts the attempts. The imports of this driver take over the secrets and violations of the
-    /// previous driver's imports, since these secrets, too, must be kept out of the result.
-    pub(super) fn begin(
-        self,
-        (call, covered): (&mut RoutedCall, &[String]),
-        host: &DispatchContext<'_>,
-        imports: &mut Option<Arc<HostImports>>,
-        record: &mut CallRecord<'_>,
-    ) -> Result<(Attempts, &'a mut Admitted), DriverFailure> {
-        let events = record.progress();
-        let (mut attempts, own) = Attempts::new(
-            (&mut *call, covered),
-            host,
-            (self.executor, self.access),
-            self.admitted,
-            (&record.facts, events),
-            self.idempotency_key,
-        );
-        if let Some(before) = imports.as_deref() {
-            own.follow(before);
-        }
-        if let Some(recorded) = attempts.context.extensions.get::<RecordedInput>()
-            && let Some(redactor) = &recorded.redactor
-        {
-            // The current secrets are removed from a recorded result, after it was checked.
-            own.secrets.keep_out_earlier(redactor);
-        }
-        *imports = Some(own);
-        match attempts
-            .executor
-            .begin(&attempts.job, &mut attempts.context)
-        {
-            Ok(()) => Ok((attempts, self.admitted)),
-            Err(error) => {
-                drop(attempts.end(call));
-                Err(error.into())
-            }
-        }
+    );
+    if let Some(before) = imports.as_deref() {
+        own.follow(before);
     }
+    if let Some(recorded) = attempts.context.extensions.get::<RecordedInput>()
+        && let Some(redactor) = &recorded.redactor
+    {
+        // The current secrets are removed from a recorded result, after it was checked.
+        own.secrets.keep_out_earlier(redactor);
+    }
+    *imports = Some(own);
+    if let Err(error) = (attempts.executor).begin(&attempts.job, &mut attempts.context) {
+        drop(attempts.end(call));
+        return Err(error.into());
+    }
+    Ok((attempts, admitted))
 }
 
 /// Makes a driver ready. The first call compiles the driver. A call holds no slot while it waits
