@@ -162,21 +162,16 @@ async fn first(
     let memory = call.route.limits.memory_bytes.min(left);
     let entering = gates.enter(memory, caller.map(|caller| caller.deadline));
     let slot = SlotCell::new(waited(call, pin!(entering)).await?);
-    let admitted = unadmitted(call, host, gates);
-    let (rounds, spent, resumption) = match resumed {
-        None => (0, Spent::default(), None),
-        Some(resumed) => (resumed.rounds, resumed.spent, Some(resumed.resumption)),
-    };
-    Ok(Admitted {
-        clock: admitted
-            .clock
-            .after(Duration::from_millis(spent.milliseconds)),
-        slot,
-        rounds,
-        resumption,
-        spent,
-        ..admitted
-    })
+    let mut admitted = unadmitted(call, host, gates);
+    admitted.slot = slot;
+    if let Some(resumed) = resumed {
+        let spent = Duration::from_millis(resumed.spent.milliseconds);
+        admitted.clock = admitted.clock.after(spent);
+        admitted.rounds = resumed.rounds;
+        admitted.spent = resumed.spent;
+        admitted.resumption = Some(resumed.resumption);
+    }
+    Ok(admitted)
 }
 
 /// The gates that the call passes.
