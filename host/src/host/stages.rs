@@ -81,7 +81,7 @@ impl Host {
         &self,
         granted: Granted,
         record: &mut CallRecord<'_>,
-    ) -> Result<Approved<Box<RoutedCall>>, CallError> {
+    ) -> Result<Approved, CallError> {
         let needed = approve::needed(granted, &record.facts.invocation)?;
         let verdict = match needed.approver(self.inner.services.approver.as_ref()) {
             Some(approver) => record.asks(&*approver, &needed.request).await,

@@ -23,19 +23,19 @@ const DENIED: &str = "a person denied this call: ask them before you try again";
 const UNANSWERED: &str = "call it again when a person can answer";
 
 /// A call that needs no approval or has been approved.
-pub(crate) struct Approved<T> {
-    call: T,
+pub(crate) struct Approved {
+    call: Box<RoutedCall>,
     /// The tools that the approval also covers when this call calls them.
     covered: Vec<String>,
 }
 
-impl<T> Approved<T> {
+impl Approved {
     /// The call.
-    pub(crate) fn call(&self) -> &T {
+    pub(crate) fn call(&self) -> &RoutedCall {
         &self.call
     }
 
-    pub(crate) fn into_parts(self) -> (T, Vec<String>) {
+    pub(crate) fn into_parts(self) -> (Box<RoutedCall>, Vec<String>) {
         (self.call, self.covered)
     }
 }
@@ -48,7 +48,7 @@ pub(crate) struct NeededApproval {
 
 /// Passes on a call about which no one is asked: it needs no approval, a caller's approval covers
 /// it, or it is answered from a tape.
-pub(crate) fn unasked(granted: Granted) -> Approved<Box<RoutedCall>> {
+pub(crate) fn unasked(granted: Granted) -> Approved {
     let (call, _) = granted.into_parts();
     let covered = call.scope.chain.covered().to_vec();
     Approved { call, covered }
@@ -78,7 +78,7 @@ impl NeededApproval {
     }
 
     /// The call, if the verdict approves it.
-    pub(crate) fn decided(self, verdict: Verdict) -> Result<Approved<Box<RoutedCall>>, CallError> {
+    pub(crate) fn decided(self, verdict: Verdict) -> Result<Approved, CallError> {
         let Self { call, request } = self;
         let tool = &call.tool.major_id;
         let not_approved = |reason: Option<String>| {

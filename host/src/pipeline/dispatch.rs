@@ -38,7 +38,7 @@ pub(crate) type HostEnd = CallEnd<Output, (Box<Asked>, Option<OpenForm>)>;
 
 /// Runs an approved call. Its deadline starts once it has a slot.
 pub(crate) async fn dispatch(
-    approved: Approved<Box<RoutedCall>>,
+    approved: Approved,
     host: DispatchContext<'_>,
     record: &mut CallRecord<'_>,
 ) -> HostEnd {
