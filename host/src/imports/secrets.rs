@@ -5,8 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use toolward_egress::{SecretValues, ValueError};
-use toolward_policy::{ContextText, Grant, SecretGrant};
-use toolward_policy::{LimitName, own};
+use toolward_policy::{ContextText, Grant, LimitName, SecretGrant, own};
 use toolward_sandbox::exceeded::{self, Exceeded};
 use toolward_sandbox::violations::RedactText;
 use toolward_support::helper::lock;
@@ -68,25 +67,27 @@ impl CallSecrets {
         }));
     }
 
-    fn grant(&self, slug: &str) -> Option<&SecretGrant> {
-        self.granted.iter().find(|grant| grant.slug == slug)
+    /// The grant of this secret, if the grant lets the driver do this with it.
+    fn grant(
+        &self,
+        slug: &str,
+        allows: impl Fn(&SecretGrant) -> bool,
+    ) -> Result<&SecretGrant, SecretError> {
+        let grant = self.granted.iter().find(|grant| grant.slug == slug);
+        grant
+            .filter(|grant| allows(grant))
+            .ok_or(SecretError::Denied)
     }
 
     /// Checks that a guest may have a placeholder for this secret, and that the secret has a value.
     pub(crate) fn may_use(&self, slug: &str) -> Result<(), SecretError> {
-        let grant = self
-            .grant(slug)
-            .filter(|grant| grant.binding.is_some())
-            .ok_or(SecretError::Denied)?;
+        let grant = self.grant(slug, |grant| grant.binding.is_some())?;
         self.value(grant).map(drop)
     }
 
     /// Returns the value to a guest that may see it.
     pub(crate) fn reveal(&self, slug: &str) -> Result<Vec<u8>, SecretError> {
-        let grant = self
-            .grant(slug)
-            .filter(|grant| grant.reveal)
-            .ok_or(SecretError::Denied)?;
+        let grant = self.grant(slug, |grant| grant.reveal)?;
         Ok(self.value(grant)?.bytes().to_vec())
     }
 
@@ -95,9 +96,7 @@ impl CallSecrets {
     /// Fails with [`SecretError::Ends`], which ends the guest, if the guest stores too much.
     pub(crate) async fn store(&self, slug: &str, value: Vec<u8>) -> Result<(), SecretError> {
         let value = SecretValue::new(value);
-        let Some(grant) = self.grant(slug).filter(|grant| grant.store) else {
-            return Err(SecretError::Denied);
-        };
+        let grant = self.grant(slug, |grant| grant.store)?;
         let count = &self.stores.count;
         exceeded::take(count, LimitName::SecretStores, 1, own::SECRET_STORES).map_err(ended)?;
         let Some(store) = self.store.clone() else {
@@ -165,11 +164,8 @@ impl RedactText for CallSecrets {
 
 impl SecretValues for CallSecrets {
     fn get(&self, slug: &str) -> Result<Zeroizing<Vec<u8>>, ValueError> {
-        let value = self
-            .grant(slug)
-            .ok_or(SecretError::Denied)
-            .and_then(|grant| self.value(grant));
-        match value {
+        let grant = self.grant(slug, |_| true);
+        match grant.and_then(|grant| self.value(grant)) {
             Ok(value) => Ok(Zeroizing::new(value.bytes().to_vec())),
             Err(SecretError::Denied) => Err(ValueError::new("it is not granted")),
             Err(SecretError::Missing) => Err(ValueError::new("it has no value")),
