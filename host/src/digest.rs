@@ -33,6 +33,16 @@ pub fn secret(value: &Value) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
+/// BLAKE3 of texts, each with its length.
+pub(crate) fn texts<const N: usize>(texts: [&str; N]) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    for text in texts {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    }
+    hasher.finalize()
+}
+
 fn add(hasher: &mut blake3::Hasher, value: &Value) {
     match value {
         Value::Object(members) => add_object(hasher, members),

@@ -7,6 +7,7 @@ use toolward_sandbox::invocation::{QuestionAnswer, QuestionReply, Resumption};
 
 use super::{Answer, Ask, Asked, MAX_ROUNDS, Resume, Spent, sample};
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Result};
+use crate::digest;
 
 /// The most bytes of the answer to a form.
 const MAX_FORM_ANSWER_BYTES: usize = 64 << 10;
@@ -38,12 +39,8 @@ pub(crate) struct RejectedAnswer(pub(crate) String);
 impl CallIdentity<'_> {
     /// BLAKE3 of the guest's input and context, 64 hex digits.
     pub(crate) fn input(&self) -> String {
-        let mut hasher = blake3::Hasher::new();
-        for text in [self.input, self.context] {
-            hasher.update(&(text.len() as u64).to_le_bytes());
-            hasher.update(text.as_bytes());
-        }
-        hasher.finalize().to_hex().to_string()
+        let digest = digest::texts([self.input, self.context]);
+        digest.to_hex().to_string()
     }
 
     /// The name of the first value that differs from the call that asked.

@@ -10,6 +10,7 @@ use toolward_support::files::{Folder, Links, Problem, Protection};
 use zeroize::Zeroizing;
 
 use super::{SecretError, SecretStore, SecretValue};
+use crate::digest;
 
 /// The most bytes of a secret in a file.
 const MAX_VALUE_BYTES: u64 = 64 << 10;
@@ -99,12 +100,7 @@ impl Sources {
     }
 
     fn stored(&self, publisher: &str, principal: &str, slug: &str) -> Option<PathBuf> {
-        let mut hasher = blake3::Hasher::new();
-        for part in [publisher, principal, slug] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part.as_bytes());
-        }
-        let name = hasher.finalize().to_hex();
+        let name = digest::texts([publisher, principal, slug]).to_hex();
         Some(self.directory.as_ref()?.join(name.as_str()))
     }
 }
