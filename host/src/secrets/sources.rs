@@ -19,8 +19,6 @@ enum Source {
     /// A variable, which is read once; `None` if it is not set.
     Value(Option<SecretValue>),
     File(PathBuf),
-    /// A value that a driver stored.
-    Stored,
 }
 
 /// The secrets of a policy.
@@ -49,7 +47,7 @@ enum Source {
 /// # }
 /// ```
 pub struct Sources {
-    /// By publisher, then by slug.
+    /// By publisher, then by slug. Drivers store the secrets that have no source here.
     sources: HashMap<String, HashMap<String, Source>>,
     /// The directory of the secrets that drivers store.
     directory: Option<PathBuf>,
@@ -66,7 +64,7 @@ impl Sources {
                     environment(name).map(|value| SecretValue::new(value.into_bytes())),
                 ),
                 SecretSource::File(path) => Source::File(base.join(path)),
-                _ => Source::Stored,
+                _ => continue,
             };
             let of_publisher = sources.entry(secret.publisher.as_str().to_owned());
             let of_publisher = of_publisher.or_default();
@@ -115,7 +113,7 @@ impl SecretStore for Sources {
         match self.source(publisher, slug) {
             Some(Source::Value(value)) => Ok(value.clone()),
             Some(Source::File(path)) => read(path, true),
-            Some(Source::Stored) | None => match self.stored(publisher, principal, slug) {
+            None => match self.stored(publisher, principal, slug) {
                 Some(path) => read(&path, false),
                 None => Ok(None),
             },
@@ -128,7 +126,7 @@ impl SecretStore for Sources {
         match self.source(publisher, slug) {
             Some(Source::Value(value)) => value.is_some(),
             Some(Source::File(path)) => is_there(path),
-            Some(Source::Stored) | None => {
+            None => {
                 let path = self.stored(publisher, principal, slug);
                 path.is_some_and(|path| is_there(&path))
             }
@@ -142,10 +140,7 @@ impl SecretStore for Sources {
         slug: &str,
         value: SecretValue,
     ) -> Result<(), SecretError> {
-        if matches!(
-            self.source(publisher, slug),
-            Some(Source::Value(_) | Source::File(_))
-        ) {
+        if self.source(publisher, slug).is_some() {
             return Err(SecretError(
                 "the operator keeps this secret; it can't be stored here".to_owned(),
             ));
