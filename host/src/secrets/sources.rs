@@ -175,10 +175,7 @@ fn read(path: &Path, by_people: bool) -> Result<Option<SecretValue>, SecretError
         .map_err(|error| unreadable(path, error.problem))?;
     let mut bytes = Zeroizing::new(bytes);
     if by_people {
-        while bytes
-            .last()
-            .is_some_and(|byte| matches!(byte, b'\n' | b'\r'))
-        {
+        while let Some(b'\n' | b'\r') = bytes.last() {
             bytes.pop();
         }
     }
