@@ -139,23 +139,16 @@ impl<'a> CallRows<'a> {
         }
         // The row counts as written until it is known that it was not.
         self.started = true;
-        match self
-            .recording
-            .recorder
-            .append(entry, Durability::Disk)
-            .await
-        {
-            Ok(()) => Ok(()),
-            Err(LedgerError::Given { same_input }) => {
-                self.started = false;
-                Err(repeated(same_input))
-            }
-            Err(error) => {
-                self.started = false;
-                tracing::error!(code = error.code(), %error, "a call can't be recorded");
-                Err(unrecorded())
-            }
+        let recorder = &self.recording.recorder;
+        let Err(error) = recorder.append(entry, Durability::Disk).await else {
+            return Ok(());
+        };
+        self.started = false;
+        if let LedgerError::Given { same_input } = error {
+            return Err(repeated(same_input));
         }
+        tracing::error!(code = error.code(), %error, "a call can't be recorded");
+        Err(unrecorded())
     }
 
     /// Fails if the ledger has the id already. If the ledger can't answer, [`Self::start`] checks
@@ -180,31 +173,27 @@ impl<'a> CallRows<'a> {
         let invocation = self.id;
         let outcome = self.outcome(facts, took, error)?;
         let replayed = facts.replayed.as_ref().zip(self.replayed);
-        let event = match (replayed, self.started, self.dispatched) {
-            (Some((replayed, ledger)), ..) => Event::Replayed(Box::new(Replayed {
+        let event = if let Some((replayed, ledger)) = replayed {
+            Event::Replayed(Box::new(Replayed {
                 call: self.call(call),
                 invocation,
                 ledger,
                 of: recorded_id(&replayed.invocation),
                 outcome,
-            })),
-            (None, true, _) => Event::Ended(Box::new(Ended {
-                call: None,
+            }))
+        } else if self.started || self.dispatched || facts.repeats.is_some() {
+            Event::Ended(Box::new(Ended {
+                // The `started` row has it already.
+                call: (!self.started).then(|| self.call(call)),
                 invocation,
                 outcome,
-            })),
-            (None, false, dispatched) if dispatched || facts.repeats.is_some() => {
-                Event::Ended(Box::new(Ended {
-                    call: Some(self.call(call)),
-                    invocation,
-                    outcome,
-                }))
-            }
-            (None, false, _) => Event::Refused(Box::new(Refused {
+            }))
+        } else {
+            Event::Refused(Box::new(Refused {
                 call: self.call(call),
                 invocation,
                 outcome,
-            })),
+            }))
         };
         let matters = self.started || self.asked;
         let mut entry = self.with_inputs(entry(event, &call.scope));
