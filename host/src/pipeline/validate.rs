@@ -143,8 +143,7 @@ pub(crate) fn validate(
         input: received.as_ref().unwrap_or(&input),
         context: &context,
         context_secrets: &context_secrets,
-        principal: &request.scope.principal,
-        native: &request.scope.native,
+        scope: &request.scope,
         secrets: services.secrets.as_deref(),
     };
     if services.tape.is_some() {

@@ -12,6 +12,7 @@ use toolward_sandbox::violations::Violation;
 
 use super::Recording;
 use crate::api::result::{CallError, Output};
+use crate::call_scope::CallScope;
 use crate::catalogue::{DriverFacts, ToolFacts};
 use crate::executor::RecordedInput;
 use crate::redact::{MIN_VALUE_BYTES, Redactor};
@@ -25,8 +26,7 @@ pub(crate) struct Keeping<'a> {
     pub(crate) context: &'a Value,
     /// Confidential texts of the context.
     pub(crate) context_secrets: &'a [(String, ContextText)],
-    pub(crate) principal: &'a str,
-    pub(crate) native: &'a Native,
+    pub(crate) scope: &'a CallScope,
     pub(crate) secrets: Option<&'a dyn SecretStore>,
 }
 
@@ -71,7 +71,8 @@ impl Keeping<'_> {
 
     /// Whether an id of the caller is long enough to contain a hidden value.
     fn has_long_ids(&self) -> bool {
-        let ids = [&self.native.call_id, &self.native.tool_call_id];
+        let native = &self.scope.native;
+        let ids = [&native.call_id, &native.tool_call_id];
         let mut ids = ids.into_iter().flatten();
         ids.any(|id| id.as_str().len() >= MIN_VALUE_BYTES)
     }
@@ -81,7 +82,7 @@ impl Keeping<'_> {
     fn shown_native(&self, redactor: Option<&Redactor>) -> Native {
         let is_shown =
             |id: &NativeId| !redactor.is_some_and(|redactor| redactor.is_in(id.as_str()));
-        let native = self.native.clone();
+        let native = self.scope.native.clone();
         Native {
             call_id: native.call_id.filter(is_shown),
             tool_call_id: native.tool_call_id.filter(is_shown),
@@ -260,7 +261,7 @@ fn redactor(call: &Keeping<'_>) -> Option<Redactor> {
     let mut all: Vec<(&str, SecretValue)> = Vec::new();
     if let (Some(access), Some(store)) = (&call.route.access, call.secrets) {
         for secret in access.grant.secrets() {
-            let found = store.get(&secret.publisher, call.principal, &secret.slug);
+            let found = store.get(&secret.publisher, &call.scope.principal, &secret.slug);
             if let Ok(Some(value)) = found {
                 all.push((&secret.slug, value));
             }
