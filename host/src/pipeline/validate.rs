@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolward_contract::json;
-use toolward_contract::schema::{Schema, Violation, in_words};
+use toolward_contract::schema::{Schema, in_words};
 use toolward_policy::ContextText;
 use toolward_sandbox::limits::CallLimits;
 
@@ -254,26 +254,20 @@ fn check(schema: &Schema, value: &Value, what: &str) -> Result<(), CallError> {
     if schema.validate(value).is_ok() {
         return Ok(());
     }
-    let found = schema.violations(value, MAX_VIOLATIONS.saturating_add(1));
-    let more = found.len() > MAX_VIOLATIONS;
-    let found: Vec<(String, Violation)> = found
-        .into_iter()
-        .take(MAX_VIOLATIONS)
-        .map(|mut violation| {
-            let path = std::mem::take(&mut violation.instance_path);
-            (shortened(path), violation)
-        })
-        .collect();
+    let mut found = schema.violations(value, MAX_VIOLATIONS.saturating_add(1));
+    let more = match found.len() > MAX_VIOLATIONS {
+        true => "; and more",
+        false => "",
+    };
+    found.truncate(MAX_VIOLATIONS);
+    for violation in &mut found {
+        violation.instance_path = shortened(std::mem::take(&mut violation.instance_path));
+    }
     let words = found.iter();
-    let words = in_words(words.map(|(path, violation)| (&**path, &*violation.message)));
-    let more = if more { "; and more" } else { "" };
-    let violations = found.iter().map(|(path, violation)| {
-        let Violation {
-            schema_path,
-            message,
-            ..
-        } = violation;
-        json!({ "path": path, "schema_path": schema_path, "message": message })
+    let words = in_words(words.map(|one| (&*one.instance_path, &*one.message)));
+    let violations = found.iter().map(|one| {
+        let (path, schema_path) = (&one.instance_path, &one.schema_path);
+        json!({ "path": path, "schema_path": schema_path, "message": one.message })
     });
     let violations: Vec<Value> = violations.collect();
     Err(CallError::of(
