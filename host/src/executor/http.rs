@@ -193,12 +193,9 @@ impl Exchange<'_> {
     async fn placed_by_policy(&self, slugs: &[String]) -> Result<Vec<(&str, String)>> {
         let mut placed: Vec<(&str, String)> = Vec::new();
         for slug in slugs {
-            let mut secrets = self.context.access.grant.secrets().iter();
-            let binding = secrets
-                .find(|grant| &grant.slug == slug)
-                .and_then(|grant| grant.binding.as_ref())
-                .ok_or_else(|| self.no_credential(slug))?;
-            if let SecretPosition::Header(name) = &binding.position {
+            let position = request::position(&self.context.access.grant, slug);
+            let position = position.ok_or_else(|| self.no_credential(slug))?;
+            if let SecretPosition::Header(name) = position {
                 placed.push((name, self.placeholder(slug).await?));
             }
         }

@@ -120,20 +120,22 @@ pub(super) fn query_secrets<'r>(
     rendered: &'r Rendered,
     grant: &'r Grant,
 ) -> Vec<(&'r str, &'r str)> {
-    let position = |slug: &str| {
-        let mut secrets = grant.secrets().iter();
-        let binding = secrets.find(|grant| grant.slug == slug)?.binding.as_ref()?;
-        match &binding.position {
-            SecretPosition::Query(name) => Some(name.as_str()),
-            SecretPosition::Header(_) => None,
-        }
-    };
     let by_policy = rendered.secrets_by_policy.iter();
-    let by_policy = by_policy.filter_map(|slug| Some((position(slug)?, slug.as_str())));
+    let by_policy = by_policy.filter_map(|slug| match position(grant, slug)? {
+        SecretPosition::Query(name) => Some((name.as_str(), slug.as_str())),
+        SecretPosition::Header(_) => None,
+    });
     let own = rendered.query_secrets.iter();
     by_policy
         .chain(own.map(|(name, slug)| (name.as_str(), slug.as_str())))
         .collect()
+}
+
+/// Where the policy places a secret in the request.
+pub(super) fn position<'g>(grant: &'g Grant, slug: &str) -> Option<&'g SecretPosition> {
+    let mut secrets = grant.secrets().iter();
+    let secret = secrets.find(|secret| secret.slug == slug)?;
+    Some(&secret.binding.as_ref()?.position)
 }
 
 /// The parameters that hold secrets, with a mark in place of each value. No value of a call can
