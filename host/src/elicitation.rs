@@ -204,15 +204,6 @@ impl OpenForms {
             _ => false,
         }
     }
-
-    /// Lets all open forms expire.
-    #[cfg(test)]
-    fn expire(&self) {
-        let now = Instant::now();
-        lock(&self.open)
-            .values_mut()
-            .for_each(|(_, until)| *until = now);
-    }
 }
 
 /// The form of one call. Dropping this handle closes the form. So the person is no longer asked
@@ -243,6 +234,14 @@ impl Drop for OpenForm {
 mod tests {
     use super::*;
 
+    /// Lets all open forms expire.
+    fn expire(forms: &OpenForms) {
+        let now = Instant::now();
+        lock(&forms.open)
+            .values_mut()
+            .for_each(|(_, until)| *until = now);
+    }
+
     #[test]
     fn a_principal_has_one_open_form_and_others_have_theirs() {
         let forms = OpenForms::default();
@@ -260,10 +259,10 @@ mod tests {
     fn a_form_that_nobody_answers_closes() {
         let forms = OpenForms::default();
         assert_eq!(forms.open("ada", "1"), Ok(()));
-        forms.expire();
+        expire(&forms);
         assert!(!forms.close("ada", "1"));
         assert_eq!(forms.open("ada", "1"), Ok(()));
-        forms.expire();
+        expire(&forms);
         assert_eq!(forms.open("ada", "2"), Ok(()));
     }
 
