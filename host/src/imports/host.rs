@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use http_body_util::BodyExt as _;
 use toolward_contract::capability::Class;
-use toolward_egress::{Call, Denied, Error as EgressError};
+use toolward_egress::{Call, Error as EgressError};
 use toolward_policy::LimitName;
 use toolward_sandbox::exceeded::{self, Exceeded};
 use toolward_sandbox::files::OpenFiles as _;
@@ -110,8 +110,11 @@ impl Imports for HostImports {
                     .boxed_unsync()
                 })),
                 Err(error) => {
-                    if let EgressError::Denied(denied) = &error {
-                        record(denied, &violations);
+                    // A violation if the refusal is about the grant or a secret.
+                    if let EgressError::Denied(denied) = &error
+                        && let Some(class) = denied.rule.violated_class()
+                    {
+                        let _ = violations.record(class, &denied.subject);
                     }
                     Err(HttpError::Egress(error))
                 }
@@ -237,13 +240,6 @@ impl HostImports {
             let redactor = self.secrets.redactor()?;
             redactor.slug_in_json(input).map(str::to_owned)
         })
-    }
-}
-
-/// Records a refusal of the egress rules as a violation, if it is about the grant or a secret.
-fn record(denied: &Denied, violations: &Violations) {
-    if let Some(class) = denied.rule.violated_class() {
-        let _ = violations.record(class, &denied.subject);
     }
 }
 
