@@ -279,7 +279,11 @@ impl<'a> CallRecord<'a> {
         if let Some(route) = &self.parties.route {
             self.each_listener(|listener| listener.driver_started(&route.declaration.kind));
         }
-        self.tells_start();
+        let (driver, attempt) = (self.parties.route.clone(), self.facts.attempts);
+        self.happens(|| CallEventKind::Started {
+            driver: driver.map_or_else(String::new, |route| route.id.to_string()),
+            attempt,
+        });
     }
 
     /// Notes the consumption of a resumed call before its questions. The attempt that asked

@@ -42,15 +42,6 @@ impl CallRecord<'_> {
         self.happens(|| CallEventKind::PermissionDecided { decision });
     }
 
-    /// Sends the event that a driver is started.
-    pub(super) fn tells_start(&mut self) {
-        let (driver, attempt) = (self.parties.route.clone(), self.facts.attempts);
-        self.happens(|| CallEventKind::Started {
-            driver: driver.map_or_else(String::new, |route| route.id.to_string()),
-            attempt,
-        });
-    }
-
     /// Sends the events of the call's end.
     fn ends(&mut self, error: Option<&CallError>) {
         if self.yielded {
@@ -214,9 +205,7 @@ impl CallRecord<'_> {
         let rows = self.rows.as_mut()?;
         Some(rows.approval(&self.parties, said))
     }
-}
 
-impl CallRecord<'_> {
     /// Ends the call with its result; returns the facts, and the driver's logs and captured output.
     pub(crate) async fn end(mut self, result: &Result<Output, CallError>) -> (CallFacts, Captured) {
         self.answer_unused().await;
