@@ -112,12 +112,9 @@ impl CallName {
 
 /// Reads a UUIDv7 (RFC 9562, section 5.7) that is at most a day old and at most 5 minutes ahead.
 fn read(text: &str, now: SystemTime) -> Result<Uuid> {
-    let uuid = match text.len() {
-        36 => Uuid::try_parse(text).ok(),
-        _ => None,
-    };
     let is_v7 = |uuid: &Uuid| uuid.get_version_num() == 7 && uuid.get_variant() == Variant::RFC4122;
-    let Some(uuid) = uuid.filter(is_v7) else {
+    let uuid = Uuid::try_parse(text).ok().filter(is_v7);
+    let Some(uuid) = uuid.filter(|_| text.len() == 36) else {
         return Err(refused(
             "expected the call's id to be a UUIDv7, 36 characters with dashes",
         ));
@@ -137,7 +134,6 @@ fn refused(message: &str) -> CallError {
     invalid_arguments(message).with_hint(
         "make a new UUIDv7 for each call that is not a repetition, by a clock that is right",
     )
-    .with_hint("make a new UUIDv7 for each call that is not a repetition, by a clock that is right")
 }
 
 /// The answers of a call that resumes, as a value.
@@ -166,11 +162,8 @@ fn part(id: Uuid, round: u32) -> Uuid {
 
 /// A UUIDv8 of the hash's first bytes.
 pub(super) fn custom(hash: &[u8; 32]) -> Uuid {
-    let mut bytes = [0; 16];
-    for (byte, from) in bytes.iter_mut().zip(hash) {
-        *byte = *from;
-    }
-    Builder::from_custom_bytes(bytes).into_uuid()
+    let first = hash.first_chunk().copied().unwrap_or_default();
+    Builder::from_custom_bytes(first).into_uuid()
 }
 
 /// Joins texts, each with its length, and an id.
