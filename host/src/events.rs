@@ -74,7 +74,7 @@ impl EventHub {
 /// Reads events of calls: [`Host::events`](crate::Host::events).
 #[derive(Debug)]
 pub struct Events {
-    /// `None` once no more events can come, and while the reader is dropped.
+    /// `None` only while the reader is dropped.
     receiver: Option<Receiver<Arc<CallEvent>>>,
     hub: Arc<EventHub>,
 }
@@ -91,16 +91,14 @@ pub enum Heard {
 impl Events {
     /// Waits for the next event. Can be cancelled without losing an event.
     pub async fn next(&mut self) -> Heard {
-        loop {
-            let Some(receiver) = &mut self.receiver else {
-                return std::future::pending().await;
-            };
-            match receiver.recv().await {
-                Ok(event) => return Heard::Event(event),
-                Err(RecvError::Lagged(lost)) => return self.hub.lose(lost),
-                // This does not happen, since the hub of this reader keeps the sender.
-                Err(RecvError::Closed) => self.receiver = None,
-            }
+        let Some(receiver) = &mut self.receiver else {
+            return std::future::pending().await;
+        };
+        match receiver.recv().await {
+            Ok(event) => Heard::Event(event),
+            Err(RecvError::Lagged(lost)) => self.hub.lose(lost),
+            // This does not happen, since the hub of this reader keeps the sender.
+            Err(RecvError::Closed) => std::future::pending().await,
         }
     }
 
