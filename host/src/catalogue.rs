@@ -182,15 +182,12 @@ impl Catalogue {
         let of = |route: &toolward_policy::Route<'_>| {
             by_id.get(&route.implementation.driver.major_id()).copied()
         };
-        let found: BTreeMap<&str, (&ToolFacts, Vec<Arc<LoadedDriver>>)> = loaded
-            .tools
-            .iter()
-            .zip(&planned)
-            .map(|(tool, planned)| {
-                let drivers = planned.routes.iter().filter_map(of).cloned();
-                (&*tool.major_id, (tool, drivers.collect()))
-            })
-            .collect();
+        let planned_tools = loaded.tools.iter().zip(&planned);
+        let found = planned_tools.clone().map(|(tool, planned)| {
+            let drivers = planned.routes.iter().filter_map(of).cloned();
+            (&*tool.major_id, (tool, drivers.collect()))
+        });
+        let found: BTreeMap<&str, (&ToolFacts, Vec<Arc<LoadedDriver>>)> = found.collect();
         let decided = |planned: &ToolRoutes<'_>| -> Vec<Arc<DriverFacts>> {
             let drivers = planned.routes.iter().filter_map(|route| {
                 let reached = route.reach.tools.iter();
@@ -203,17 +200,13 @@ impl Catalogue {
             });
             drivers.collect()
         };
-        let facts: Vec<_> = loaded
-            .tools
-            .iter()
-            .zip(&planned)
-            .map(|(tool, planned)| {
-                let surface = loaded.bundles.get(&tool.bundle).and_then(|one| one.surface);
-                let names = (&*tool.contract, &*tool.bundle, &*tool.publisher);
-                let recorded = recorded.then(|| RecordedTool::of(names, surface, planned));
-                (decided(planned), Unserved::of(planned), recorded)
-            })
-            .collect();
+        let facts = planned_tools.map(|(tool, planned)| {
+            let surface = loaded.bundles.get(&tool.bundle).and_then(|one| one.surface);
+            let names = (&*tool.contract, &*tool.bundle, &*tool.publisher);
+            let recorded = recorded.then(|| RecordedTool::of(names, surface, planned));
+            (decided(planned), Unserved::of(planned), recorded)
+        });
+        let facts: Vec<_> = facts.collect();
         let tools = loaded.tools.into_iter().zip(facts);
         let tools = tools.map(|(tool, (drivers, unserved, recorded))| {
             let tool = ToolFacts {
@@ -241,11 +234,8 @@ impl Catalogue {
     fn name_all(&mut self) {
         for entry in self.tools.values() {
             let id = entry.contract.id.to_string();
-            let newest = self
-                .names
-                .get(&id)
-                .is_none_or(|known| known.contract.version < entry.contract.version);
-            if newest {
+            let known = self.names.get(&id);
+            if known.is_none_or(|known| known.contract.version < entry.contract.version) {
                 self.names.insert(id, entry.clone());
             }
         }
