@@ -89,10 +89,8 @@ impl ComponentExecutor {
             principal: &context.scope.principal,
             publisher: &self.publisher,
         });
-        let lease = context
-            .slot
-            .memory()
-            .map(|lease| lease as Arc<dyn MemoryBudget>);
+        let lease = context.slot.memory();
+        let lease = lease.map(|lease| lease as Arc<dyn MemoryBudget>);
         let grant = context.sandboxed();
         let deadline = context.clock.deadline;
         let (ended, mut usage, instance) =
@@ -107,13 +105,12 @@ impl ComponentExecutor {
             }
         }
         let end = end_of(ended, &usage, context);
-        let is_short = match &end {
-            CallEnd::Done(output) => {
-                output.content.is_empty() && output.structured.len() <= SHORT_OUTPUT_BYTES
-            }
-            CallEnd::Asks(_) | CallEnd::Failed(_) => false,
-        };
-        if let Some(instance) = instance.filter(|_| is_short && context.answers_first) {
+        if context.answers_first
+            && let CallEnd::Done(output) = &end
+            && output.content.is_empty()
+            && output.structured.len() <= SHORT_OUTPUT_BYTES
+            && let Some(instance) = instance
+        {
             context.leave(Box::new(instance));
         }
         AttemptReport {
