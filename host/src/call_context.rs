@@ -1,16 +1,16 @@
 //! The context of a call that all attempts of a driver share.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use toolward_contract::driver::Implements;
 use toolward_contract::tool::Tool;
 use toolward_policy::Grant;
-use toolward_sandbox::limits::CallLimits;
-use toolward_sandbox::violations::Violations;
-
 use toolward_sandbox::files::{FileGrant, FileLimits};
+use toolward_sandbox::limits::CallLimits;
 use toolward_sandbox::run::CallGrant;
+use toolward_sandbox::violations::Violations;
+use toolward_support::helper::lock;
 
 use crate::access::Access;
 use crate::api::result::Result;
@@ -73,8 +73,7 @@ impl CallContext {
 
     /// Keeps values of an attempt that may be dropped after the reply.
     pub(crate) fn leave(&self, remains: Box<dyn Send>) {
-        let mut left = self.remains.lock().unwrap_or_else(PoisonError::into_inner);
-        *left = Some(remains);
+        *lock(&self.remains) = Some(remains);
     }
 
     /// The imports that answer the driver's requests.
