@@ -246,11 +246,10 @@ impl Host {
         let mut failed = Vec::new();
         for tool in self.inner.catalogue.tools() {
             for route in &tool.drivers {
-                let executor = route.executor.as_ref().filter(|_| route.is_open());
-                let Some(executor) = executor else {
-                    continue;
-                };
-                if let Err(error) = executor.prepare(None).await {
+                if route.is_open()
+                    && let Some(executor) = &route.executor
+                    && let Err(error) = executor.prepare(None).await
+                {
                     failed.push((route.id.to_string(), error));
                 }
             }
