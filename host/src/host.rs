@@ -162,13 +162,10 @@ impl Host {
         );
         // If the request answers a form, that form closes when the call ends, unless the call asks
         // again.
+        let forms = &self.inner.shared_state.shared.forms;
         let answered = request.resume.as_ref().map(|resume| {
             let invocation = &resume.asked.invocation;
-            OpenForms::opened(
-                &self.inner.shared_state.shared.forms,
-                &request.scope.principal,
-                invocation,
-            )
+            OpenForms::opened(forms, &request.scope.principal, invocation)
         });
         let ended = {
             // Pinned in place: the future is large, and `instrument` would move it.

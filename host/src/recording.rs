@@ -89,10 +89,8 @@ impl CallRows<'_> {
 }
 
 fn since_1970(at: SystemTime) -> Number {
-    micros(
-        at.duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default(),
-    )
+    let since = at.duration_since(SystemTime::UNIX_EPOCH);
+    micros(since.unwrap_or_default())
 }
 
 /// The publisher of an unsigned bundle. No publisher in a trust store has this name, since their

@@ -197,11 +197,8 @@ impl Redactor {
             Value::String(text) => self.text(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
             Value::Object(members) => {
-                let named: Vec<String> = members
-                    .keys()
-                    .filter(|name| self.is_in(name))
-                    .cloned()
-                    .collect();
+                let named = members.keys().filter(|name| self.is_in(name));
+                let named: Vec<String> = named.cloned().collect();
                 for name in named {
                     if let Some(member) = members.remove(&name) {
                         let mut redacted = name;

@@ -282,11 +282,8 @@ impl MemoryLease {
 
     fn grows(&self) {
         let mut growing = lock(&self.memory.growing);
-        let number = self
-            .memory
-            .growths
-            .fetch_add(1, Ordering::Relaxed)
-            .saturating_add(1);
+        let growths = self.memory.growths.fetch_add(1, Ordering::Relaxed);
+        let number = growths.saturating_add(1);
         let before = self.growth.swap(number, Ordering::Relaxed);
         growing.remove(&before);
         growing.insert(number, self.own.clone());
@@ -348,11 +345,9 @@ impl MemoryBudget for MemoryLease {
 
 impl Drop for MemoryLease {
     fn drop(&mut self) {
-        match *self.growth.get_mut() {
-            0 => {}
-            number => {
-                lock(&self.memory.growing).remove(&number);
-            }
+        let number = *self.growth.get_mut();
+        if number > 0 {
+            lock(&self.memory.growing).remove(&number);
         }
         self.give_back(self.bytes.load(Ordering::Relaxed));
     }

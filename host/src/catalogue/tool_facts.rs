@@ -237,20 +237,16 @@ impl Unserved {
         if self.drivers.is_empty() {
             return None;
         }
-        let rejected: Vec<Value> = self
-            .drivers
-            .iter()
-            .take(MAX_NAMED)
-            .map(|driver| {
-                let reasons = driver.reasons.iter();
-                let reasons = reasons.map(|one| json!({ "code": one.code(), "text": text(one) }));
-                json!({
-                    "driver": driver.id,
-                    "publisher": driver.publisher,
-                    "reasons": reasons.collect::<Vec<_>>(),
-                })
+        let rejected = self.drivers.iter().take(MAX_NAMED).map(|driver| {
+            let reasons = driver.reasons.iter();
+            let reasons = reasons.map(|one| json!({ "code": one.code(), "text": text(one) }));
+            json!({
+                "driver": driver.id,
+                "publisher": driver.publisher,
+                "reasons": reasons.collect::<Vec<_>>(),
             })
-            .collect();
+        });
+        let rejected: Vec<Value> = rejected.collect();
         let more = self.drivers.len().saturating_sub(MAX_NAMED);
         Some(match more {
             0 => json!({ "rejected": rejected }),

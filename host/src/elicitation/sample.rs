@@ -20,10 +20,8 @@ pub(super) fn check(parameters: &Value) -> Result<(), String> {
     let Value::Object(parameters) = parameters else {
         return Err("its parameters are not an object".to_owned());
     };
-    if let Some(name) = parameters
-        .keys()
-        .find(|name| !PARAMETERS.contains(&name.as_str()))
-    {
+    let mut names = parameters.keys();
+    if let Some(name) = names.find(|name| !PARAMETERS.contains(&name.as_str())) {
         return Err(format!("its parameter {name:?} is not allowed"));
     }
     let tokens = parameters.get("maxTokens").and_then(Value::as_u64);

@@ -124,11 +124,8 @@ fn output(call: &CassetteCall) -> Result<Output> {
 fn failure(call: &CassetteCall) -> CallError {
     let outcome = &call.outcome;
     let code = outcome.code.as_ref().map_or("", |code| code.as_str());
-    let is_own = outcome
-        .origin
-        .as_ref()
-        .is_some_and(|word| word.as_str() == "host");
-    let own = ErrorCode::of_host(code).filter(|_| is_own);
+    let origin = outcome.origin.as_ref().map(|word| word.as_str());
+    let own = ErrorCode::of_host(code).filter(|_| origin == Some("host"));
     let (code, origin) = match own {
         Some(own) => (own, Origin::Host),
         None => {

@@ -303,10 +303,8 @@ impl HostBuilder {
 
     /// The limits, overridden by the policy's limits.
     fn effective_limits(&self) -> Limits {
-        self.services
-            .limits
-            .clone()
-            .with(&self.services.policy.tables().limits)
+        let limits = self.services.limits.clone();
+        limits.with(&self.services.policy.tables().limits)
     }
 
     /// Opens the directories of the policy's workspaces.

@@ -104,15 +104,8 @@ impl Host {
         let Some(name) = call.extensions.get::<Arc<CallName>>() else {
             return Ok(None);
         };
-        match Box::pin(
-            self.inner
-                .shared_state
-                .shared
-                .named
-                .enter(name, call.timeout),
-        )
-        .await?
-        {
+        let named = &self.inner.shared_state.shared.named;
+        match Box::pin(named.enter(name, call.timeout)).await? {
             Ok(running) => {
                 record.named(running, &call.route);
                 record.may_run().await.map(|()| None)

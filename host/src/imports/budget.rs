@@ -55,10 +55,8 @@ impl CallBudget {
 
     /// The counters of files, shared by all the calls.
     pub(crate) fn files(&self) -> Arc<FileCounters> {
-        let files = self
-            .files
-            .get_or_init(|| Arc::new(FileCounters::within(Arc::new(self.gates.clone()))));
-        files.clone()
+        let new = || Arc::new(FileCounters::within(Arc::new(self.gates.clone())));
+        self.files.get_or_init(new).clone()
     }
 
     /// Counts a nested call that a call at `depth` makes. The root call has depth 0.

@@ -77,11 +77,8 @@ impl ToolFacts {
 }
 
 fn denied(tool: &str, denial: &Denial) -> CallError {
-    let mut names: Vec<String> = denial
-        .missing
-        .iter()
-        .map(|missing| missing.capability.to_string())
-        .collect();
+    let missing = denial.missing.iter();
+    let mut names: Vec<_> = missing.map(|one| one.capability.to_string()).collect();
     names.sort();
     names.dedup();
     if let Some(directories) = unusable(denial) {
@@ -124,15 +121,11 @@ fn without_directories(
     names: &[String],
     directories: &[(&Capability, &UnusableDirectory)],
 ) -> CallError {
-    let problems: Vec<String> = directories
-        .iter()
-        .map(|(capability, unusable)| {
-            format!(
-                "the directory of `{capability}` can't be used: {}",
-                unusable.problem
-            )
-        })
-        .collect();
+    let problems = directories.iter().map(|(capability, unusable)| {
+        let problem = &unusable.problem;
+        format!("the directory of `{capability}` can't be used: {problem}")
+    });
+    let problems: Vec<String> = problems.collect();
     let first = directories.first().map(|(_, unusable)| unusable);
     let message = format!("`{tool}` is blocked: {}", problems.join("; "));
     unauthorised(ErrorClass::SetupRequired, message)

@@ -125,26 +125,20 @@ impl ApprovalRequest {
     /// ([`Approvals`](toolward_state::Approvals)).
     pub fn keys(&self) -> ApprovalKeys {
         let request = self;
-        let chain: Vec<_> = request
-            .chain
-            .iter()
-            .map(|chained| {
-                let from = (
-                    &chained.publisher,
-                    &chained.driver_publishers,
-                    &chained.bundles,
-                );
-                (&chained.tool, from, &chained.effects, chained.risk)
-            })
-            .collect();
-        let fallbacks: Vec<_> = request
-            .fallbacks
-            .iter()
-            .map(|next| {
-                let reach = (&next.hosts, &next.regions);
-                (&next.id, &next.publisher, &next.bundle, reach)
-            })
-            .collect();
+        let chain = request.chain.iter().map(|chained| {
+            let from = (
+                &chained.publisher,
+                &chained.driver_publishers,
+                &chained.bundles,
+            );
+            (&chained.tool, from, &chained.effects, chained.risk)
+        });
+        let chain: Vec<_> = chain.collect();
+        let fallbacks = request.fallbacks.iter().map(|next| {
+            let reach = (&next.hosts, &next.regions);
+            (&next.id, &next.publisher, &next.bundle, reach)
+        });
+        let fallbacks: Vec<_> = fallbacks.collect();
         let tool = (
             (&request.principal, &request.tool_id, &request.name),
             (&request.publisher, &request.bundle),
