@@ -103,8 +103,7 @@ impl Request {
     ///
     /// `pinnedProvider` (AIP-30) pins a driver by its id, as [`pinned_driver`](Self::pinned_driver)
     /// does. The host removes it before the schema check, and the driver does not get it.
-    pub fn context(mut self, context: Value) -> Self {
-        let mut context = context;
+    pub fn context(mut self, mut context: Value) -> Self {
         self.pinned_provider = context
             .as_object_mut()
             .and_then(|members| members.shift_remove(CONTEXT_PIN))

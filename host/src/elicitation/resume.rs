@@ -53,10 +53,8 @@ impl CallIdentity<'_> {
             ("driver's bundle", &asked.bundle, self.bundle),
         ];
         let differs = pairs.into_iter().find(|(_, was, is)| was != is);
-        match differs {
-            Some((what, _, _)) => Some(what),
-            None => (asked.input != self.input()).then_some("input"),
-        }
+        let input = || (asked.input != self.input()).then_some("input");
+        differs.map(|(what, ..)| what).or_else(input)
     }
 }
 
@@ -68,7 +66,7 @@ pub(crate) fn check(
     limits: json::Limits,
     asks_again: bool,
 ) -> Result<(Resumed, Option<RejectedAnswer>)> {
-    let Resume { asked, answers } = resume;
+    let Resume { asked, mut answers } = resume;
     if let Some(what) = call.differs(&asked) {
         return Err(refused(format!(
             "the {what} is not that of the call that asked"
@@ -83,7 +81,6 @@ pub(crate) fn check(
     if answers.len() != asked.questions.len() || !keys.all(is_answered) {
         return Err(uneven());
     }
-    let mut answers = answers;
     let mut rejected = None;
     let mut replies = Vec::with_capacity(asked.questions.len());
     for question in asked.questions {

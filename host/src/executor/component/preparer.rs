@@ -243,12 +243,9 @@ impl Job {
     }
 
     fn run(self, driver: &LoadedComponent) -> Result<Prepared, CompileError> {
-        let Some(source) = driver.source() else {
-            return Err(CompileError::new(
-                CompileReason::Invalid,
-                "it has no component",
-            ));
-        };
+        let source = driver
+            .source()
+            .ok_or_else(|| CompileError::new(CompileReason::Invalid, "it has no component"))?;
         self.check_size(&source)?;
         let component = match self.cached(&source) {
             Some(component) => component,

@@ -23,11 +23,8 @@ pub(super) async fn accept(
     context: &CallContext,
     pool: &ValidationPool,
 ) -> Result<(Output, u64), CallError> {
-    let (limits, contract, dropped) = (
-        &context.limits,
-        &context.contract,
-        &context.implements.drop_outputs,
-    );
+    let (limits, contract) = (&context.limits, &context.contract);
+    let dropped = &context.implements.drop_outputs;
     let memory = AttemptMemory::of(&context.slot, limits.memory_bytes);
     if validation_pool::is_short(output.structured.len(), &contract.outputs) {
         return check(output, limits, contract, dropped, &memory);
@@ -59,10 +56,9 @@ fn check(
     let Err(violation) = contract.outputs.validate(&output.structured) else {
         return Ok((output, memory));
     };
-    let place = if violation.instance_path.is_empty() {
-        "/"
-    } else {
-        &violation.instance_path
+    let place = match violation.instance_path.as_ref() {
+        "" => "/",
+        path => path,
     };
     Err(CallError::of(
         ErrorCode::UPSTREAM_ERROR,
