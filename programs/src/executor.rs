@@ -10,7 +10,7 @@ use toolward_host::{
 };
 use toolward_policy::{ExecRule, Grant};
 
-use crate::frame::{Ending, Run};
+use crate::frame::{Ending, Run, STDERR_BYTES};
 use crate::{ExecBroker, ExecProblem};
 
 /// The retry-after if the broker already runs as many programs as it can.
@@ -42,14 +42,6 @@ impl ProgramExecutor {
         Ok((line, rule))
     }
 
-    async fn run(&self, job: &Job, context: &CallContext) -> AttemptReport {
-        let mut captured = Captured::default();
-        let result = self.output(job, context, &mut captured).await;
-        let mut report = AttemptReport::new(result.into());
-        report.captured = captured;
-        report
-    }
-
     async fn output(
         &self,
         job: &Job,
@@ -67,7 +59,12 @@ impl ProgramExecutor {
         // The input is in memory twice: as text, and in the frame for the broker.
         context.cover((input.len() as u64).saturating_mul(2))?;
         let started = Instant::now();
-        let ran = self.broker.run(line, input).await.map_err(|problem| {
+        let ran = self.broker.inner.link.run(line, Some(input)).await;
+        let Run {
+            ending,
+            stdout,
+            stderr,
+        } = ran.map_err(|problem| {
             tracing::error!(%problem, "no program can be run");
             not_run(
                 "the broker that runs programs has ended",
@@ -75,29 +72,24 @@ impl ProgramExecutor {
             )
             .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("start the host again"))
         })?;
-        let is_cut = ran.is_stderr_cut();
-        let Run {
-            ending,
-            stdout,
-            stderr,
-        } = ran;
+        // Whether the start of standard error may be missing.
+        let is_cut = stderr.len() >= STDERR_BYTES;
         context.cover(stdout.len().saturating_add(stderr.len()) as u64)?;
         // Redacted before the text is cut again: if the cut splits a secret's value, no later
         // search finds the rest of the value.
         let stderr = context.imports().redact_end(stderr, is_cut);
         captured.stderr = end_of(&stderr, context.stdio_bytes());
-        let failed = Failed {
-            rule,
-            stderr: &stderr,
-            took: started.elapsed(),
-            is_local: context.principal() == LOCAL,
-        };
         match ending {
             Ending::Exited(0) if stdout.trim_ascii().is_empty() => {
                 Ok(DriverOutput::empty(context.contract()))
             }
-            Ending::Exited(0) => output_of(stdout),
-            ending => Err(failed.error(ending)),
+            Ending::Exited(0) => String::from_utf8(stdout)
+                .map(DriverOutput::new)
+                .map_err(|_| upstream("the program's output is not text".to_owned())),
+            ending => {
+                let is_local = context.principal() == LOCAL;
+                Err(error(ending, rule, &stderr, started.elapsed(), is_local))
+            }
         }
     }
 }
@@ -108,67 +100,70 @@ impl Executor for ProgramExecutor {
     }
 
     fn attempt<'a>(&'a self, job: &'a mut Job, context: &'a CallContext) -> Attempt<'a> {
-        Box::pin(self.run(job, context))
+        Box::pin(async {
+            let mut captured = Captured::default();
+            let result = self.output(job, context, &mut captured).await;
+            let mut report = AttemptReport::new(result.into());
+            report.captured = captured;
+            report
+        })
     }
 }
 
-/// A run that failed.
-struct Failed<'a> {
-    rule: &'a ExecRule,
-    stderr: &'a [u8],
+/// The error of a run that failed. `is_local` states whether the caller is the person who runs the
+/// host.
+fn error(
+    ending: Ending,
+    rule: &ExecRule,
+    stderr: &[u8],
     took: Duration,
-    /// Whether the caller is the person who runs the host.
     is_local: bool,
-}
-
-impl Failed<'_> {
-    fn error(&self, ending: Ending) -> CallError {
-        let limits = &self.rule.limits;
-        let failed = |message: String, mut cause: serde_json::Value| {
-            let quoted = end_of(self.stderr, QUOTED_STDERR_BYTES);
-            let quoted = quoted.trim();
-            if let (false, Some(fields)) = (quoted.is_empty(), cause.as_object_mut()) {
-                fields.insert("stderr".to_owned(), quoted.into());
-            }
-            upstream(message).with_cause(cause)
-        };
-        match ending {
-            Ending::Exited(code) => failed(
-                format!("the program ended with exit code {code}"),
-                json!({ "exit": code }),
-            ),
-            Ending::Killed(signal) => failed(
-                format!("the program was ended by signal {signal}"),
-                json!({ "signal": signal }),
-            )
-            .with_hint(
-                "signal 9 means that it used more processor time than it may, or that memory is short",
-            ),
-            Ending::Late => {
-                CallError::timed_out(limits.timeout(), self.took).with_hint(less(ErrorCode::TIMEOUT))
-            }
-            Ending::TooMuch => {
-                CallError::too_large(limits.output_bytes.saturating_add(1), limits.output_bytes)
-                    .with_hint(less(ErrorCode::RESULT_TOO_LARGE))
-            }
-            Ending::Busy => CallError::new(
-                ErrorCode::RATE_LIMITED,
-                ErrorClass::RateLimited,
-                "as many programs run as this host runs at once",
-            )
-            .with_retry_after(BUSY_RETRY),
-            Ending::Silent => CallError::new(
-                ErrorCode::RATE_LIMITED,
-                ErrorClass::DependencyUnavailable,
-                "the broker that runs programs does not answer; the program was not started",
-            )
-            .with_cause(json!({ "rule": BROKER_UNAVAILABLE }))
-            .with_retry_after(BUSY_RETRY),
-            Ending::Cancelled => CallError::internal(
-                "the broker ended a program that this host did not cancel",
-            ),
-            Ending::Refused(problem) => refused(&problem, self.is_local),
+) -> CallError {
+    let limits = &rule.limits;
+    let failed = |message: String, mut cause: serde_json::Value| {
+        let quoted = end_of(stderr, QUOTED_STDERR_BYTES);
+        let quoted = quoted.trim();
+        if let (false, Some(fields)) = (quoted.is_empty(), cause.as_object_mut()) {
+            fields.insert("stderr".to_owned(), quoted.into());
         }
+        upstream(message).with_cause(cause)
+    };
+    match ending {
+        Ending::Exited(code) => failed(
+            format!("the program ended with exit code {code}"),
+            json!({ "exit": code }),
+        ),
+        Ending::Killed(signal) => failed(
+            format!("the program was ended by signal {signal}"),
+            json!({ "signal": signal }),
+        )
+        .with_hint(
+            "signal 9 means that it used more processor time than it may, or that memory is short",
+        ),
+        Ending::Late => {
+            CallError::timed_out(limits.timeout(), took).with_hint(less(ErrorCode::TIMEOUT))
+        }
+        Ending::TooMuch => {
+            CallError::too_large(limits.output_bytes.saturating_add(1), limits.output_bytes)
+                .with_hint(less(ErrorCode::RESULT_TOO_LARGE))
+        }
+        Ending::Busy => CallError::new(
+            ErrorCode::RATE_LIMITED,
+            ErrorClass::RateLimited,
+            "as many programs run as this host runs at once",
+        )
+        .with_retry_after(BUSY_RETRY),
+        Ending::Silent => CallError::new(
+            ErrorCode::RATE_LIMITED,
+            ErrorClass::DependencyUnavailable,
+            "the broker that runs programs does not answer; the program was not started",
+        )
+        .with_cause(json!({ "rule": BROKER_UNAVAILABLE }))
+        .with_retry_after(BUSY_RETRY),
+        Ending::Cancelled => {
+            CallError::internal("the broker ended a program that this host did not cancel")
+        }
+        Ending::Refused(problem) => refused(&problem, is_local),
     }
 }
 
@@ -204,12 +199,6 @@ fn refused(problem: &ExecProblem, is_local: bool) -> CallError {
 fn not_run(message: &str, rule: &str) -> CallError {
     CallError::new(ErrorCode::UNAUTHORISED, ErrorClass::SetupRequired, message)
         .with_cause(json!({ "rule": rule }))
-}
-
-fn output_of(stdout: Vec<u8>) -> Result<DriverOutput, CallError> {
-    let structured = String::from_utf8(stdout)
-        .map_err(|_| upstream("the program's output is not text".to_owned()))?;
-    Ok(DriverOutput::new(structured))
 }
 
 fn upstream(message: String) -> CallError {

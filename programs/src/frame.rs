@@ -101,13 +101,6 @@ pub(crate) struct Run {
     pub(crate) stderr: Vec<u8>,
 }
 
-impl Run {
-    /// Whether the start of standard error may be missing.
-    pub(crate) fn is_stderr_cut(&self) -> bool {
-        self.stderr.len() >= STDERR_BYTES
-    }
-}
-
 impl From<Ending> for Run {
     fn from(ending: Ending) -> Self {
         Self {

@@ -33,7 +33,7 @@ use toolward_support::report::codes;
 
 use self::executor::ProgramExecutor;
 pub use self::file::{ExecProblem, check};
-use self::frame::{Ending, PROTOCOL, Request, Run, Start};
+use self::frame::{Ending, PROTOCOL, Request, Start};
 use self::line::Line;
 use self::link::Link;
 pub use self::runner::run_runner;
@@ -160,12 +160,6 @@ impl ExecBroker {
     /// The number of a table, if the broker was started with it.
     fn number(&self, rule: &ExecRule) -> Option<usize> {
         self.inner.rules.iter().position(|known| known == rule)
-    }
-
-    /// Runs the program of a table. Dropping the future ends the program.
-    async fn run(&self, line: usize, input: String) -> Result<Run, String> {
-        let inner = self.inner.clone();
-        inner.link.run(line, Some(input)).await
     }
 
     /// Checks that the program of a table can be started. A runner confines itself as for a call,
