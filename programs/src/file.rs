@@ -65,17 +65,8 @@ codes! {
 ///
 /// The problem of the file or of its interpreter.
 pub fn check(rule: &ExecRule) -> Result<(), ExecProblem> {
-    let named = |path: &str, digest: Option<[u8; 32]>| Named {
-        path: PathBuf::from(path),
-        digest,
-    };
-    let interpreter = rule.interpreter.as_ref();
-    let interpreter = interpreter.map(|one| named(&one.path, one.digest.bytes()));
-    Program::open(
-        &named(&rule.command, rule.digest.bytes()),
-        interpreter.as_ref(),
-    )?
-    .check()
+    let (command, interpreter) = Named::of(rule);
+    Program::open(&command, interpreter.as_ref())?.check()
 }
 
 /// A program whose files are open.
@@ -129,10 +120,8 @@ impl Program {
     /// Checks the current modes and digests.
     pub(crate) fn check(&self) -> Result<(), ExecProblem> {
         self.command.check()?;
-        match &self.interpreter {
-            Some(script) => script.file.check(),
-            None => Ok(()),
-        }
+        let script = self.interpreter.as_ref();
+        script.map_or(Ok(()), |script| script.file.check())
     }
 }
 

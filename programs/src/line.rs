@@ -39,9 +39,20 @@ pub(crate) enum Source {
     Missing,
 }
 
-impl std::fmt::Debug for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Source(..)")
+toolward_support::opaque!(Source);
+
+impl Named {
+    /// The program of a table, and its interpreter.
+    pub(crate) fn of(rule: &ExecRule) -> (Self, Option<Self>) {
+        let named = |path: &str, digest| Self {
+            path: PathBuf::from(path),
+            digest,
+        };
+        let interpreter = rule.interpreter.as_ref();
+        (
+            named(&rule.command, rule.digest.bytes()),
+            interpreter.map(|one| named(&one.path, one.digest.bytes())),
+        )
     }
 }
 
@@ -69,15 +80,10 @@ impl Line {
             known.map(|workspace| workspace.directory.clone())
         };
         let workspaces = rule.workspaces.iter();
+        let (command, interpreter) = Named::of(rule);
         Self {
-            command: Named {
-                path: PathBuf::from(&rule.command),
-                digest: rule.digest.bytes(),
-            },
-            interpreter: rule.interpreter.as_ref().map(|interpreter| Named {
-                path: PathBuf::from(&interpreter.path),
-                digest: interpreter.digest.bytes(),
-            }),
+            command,
+            interpreter,
             args: rule.args.clone(),
             env: (rule.env.iter())
                 .map(|(slug, name)| (name.clone(), source(slug)))
