@@ -1,7 +1,7 @@
 //! The messages from the broker to a runner: first the open files, then the plan that describes
 //! their use.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -122,13 +122,8 @@ pub(crate) fn receive(from: &mut (impl Read + AsFd)) -> io::Result<(Plan, Files<
     Ok((plan, files))
 }
 
-/// The byte with which a runner reports that it will not outlive its broker.
+/// The byte with which a runner reports that it is ready, and will not outlive its broker.
 pub(crate) const READY: u8 = b'r';
-
-/// Reports to the broker that the runner is ready.
-pub(crate) fn ready(to: &mut impl Write) -> io::Result<()> {
-    to.write_all(&[READY])
-}
 
 #[cfg(test)]
 mod tests {

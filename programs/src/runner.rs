@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, Signal};
 use toolward_policy::{ExecLimits, WorkspaceAccess};
 
 use crate::kernel;
-use crate::plan::{self, Files, Plan};
+use crate::plan::{self, Files, Plan, READY};
 use toolward_confine::program_profile::{self, ProgramRights};
 use toolward_support::helper::connection;
 
@@ -48,7 +48,7 @@ pub fn run_runner() -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     // Leaves the session and the terminal of the host.
     rustix::process::setsid()?;
-    plan::ready(&mut broker)?;
+    broker.write_all(&[READY])?;
     let error = match plan::receive(&mut broker) {
         Ok((plan, files)) => execute(&plan, files),
         Err(error) => error,

@@ -130,14 +130,10 @@ impl Serving {
     /// Starts a run that was taken, unless it was cancelled in the meantime.
     fn go<'s>(&'s self, id: u64, scope: &'s std::thread::Scope<'s, '_>) {
         let mut running = lock(&self.running);
-        let (line, input) = match running.remove(&id) {
-            Some(State::Taken { line, input }) => (line, input),
-            Some(state) => {
-                running.insert(id, state);
-                return;
-            }
-            None => return,
+        let Some(State::Taken { line, input }) = running.get_mut(&id) else {
+            return;
         };
+        let (line, input) = (*line, input.take());
         let cancelled = Arc::<AtomicBool>::default();
         running.insert(id, State::Running(cancelled.clone()));
         drop(running);
