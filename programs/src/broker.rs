@@ -96,11 +96,6 @@ impl OpenLine {
         }
     }
 
-    /// The path of the program, which the program gets as its name.
-    pub(crate) fn name(&self) -> String {
-        self.rule.command.path.to_string_lossy().into_owned()
-    }
-
     /// The variables, with their current values.
     pub(crate) fn environment(&self) -> Result<Vec<(String, String)>, ExecProblem> {
         let each = self.rule.env.iter().map(|(name, source)| {

@@ -2,7 +2,7 @@
 //! runner, and all processes that the runner has started.
 
 use std::fs::File;
-use std::io::{self, PipeReader, Read, Write};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
@@ -62,7 +62,7 @@ fn started(broker: &Broker, line: &OpenLine, input: Option<&[u8]>) -> Result<Run
     let isolated = broker.isolates && kernel::leave(Namespace::Processes).is_ok();
     program_profile::holds(isolated).map_err(ExecProblem::Unconfined)?;
     let plan = Plan {
-        name: line.name(),
+        name: line.rule.command.path.to_string_lossy().into_owned(),
         is_script: program.interpreter.is_some(),
         argument: (program.interpreter.as_ref()).and_then(|script| script.argument.clone()),
         args: line.rule.args.clone(),
@@ -77,8 +77,8 @@ fn started(broker: &Broker, line: &OpenLine, input: Option<&[u8]>) -> Result<Run
     };
     let unstarted = |error: io::Error| ExecProblem::Unstarted(error.to_string());
     let input = sealed(input.unwrap_or_default()).map_err(unstarted)?;
-    let (stdout, their_stdout) = io::pipe().map_err(unstarted)?;
-    let (stderr, their_stderr) = io::pipe().map_err(unstarted)?;
+    let (stdout, their_stdout) = Stream::pipe().map_err(unstarted)?;
+    let (stderr, their_stderr) = Stream::pipe().map_err(unstarted)?;
     let files = Files {
         stdout: their_stdout.as_fd(),
         stderr: their_stderr.as_fd(),
@@ -120,7 +120,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(broker: &Broker, stdout: PipeReader, stderr: PipeReader) -> io::Result<Self> {
+    fn start(broker: &Broker, stdout: Stream, stderr: Stream) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
         let mut child = Command::new(&broker.program)
             .args(&broker.arguments)
@@ -130,20 +130,18 @@ impl Running {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        match rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
-            Ok(exit) => Ok(Self {
-                child,
-                socket,
-                exit,
-                stdout: Stream::of(stdout),
-                stderr: Stream::of(stderr),
-            }),
-            Err(error) => {
+        let exit = rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
+            .inspect_err(|_| {
                 let _ = child.kill();
                 let _ = child.wait();
-                Err(error.into())
-            }
-        }
+            })?;
+        Ok(Self {
+            child,
+            socket,
+            exit,
+            stdout,
+            stderr,
+        })
     }
 
     /// Sends the plan. Returns once the runner has executed the program, or has ended.
@@ -173,17 +171,15 @@ impl Running {
         cancelled: impl Fn() -> bool,
     ) -> Run {
         let ending = self.until_end(deadline, output_bytes, cancelled);
-        let ending = ending
+        let mut ending = ending
             .unwrap_or_else(|error| Ending::Refused(ExecProblem::Unstarted(error.to_string())));
         self.end();
         let mut stdout = std::mem::take(&mut self.stdout.bytes);
-        let mut ending = ending;
         if stdout.len() > output_bytes {
             stdout.clear();
-            ending = match ending {
-                Ending::Exited(_) | Ending::Killed(_) => Ending::TooMuch,
-                other => other,
-            };
+            if matches!(ending, Ending::Exited(_) | Ending::Killed(_)) {
+                ending = Ending::TooMuch;
+            }
         }
         Run {
             ending,
@@ -218,11 +214,11 @@ impl Running {
             }
             // No process is left that could write, so all output is in the pipes.
             let status = self.child.wait()?;
-            self.stdout.read_rest(output_bytes.saturating_add(1))?;
-            self.stderr.read_rest_last(STDERR_BYTES)?;
-            return Ok(match (status.code(), status.signal()) {
-                (Some(code), _) => Ending::Exited(code),
-                (None, signal) => Ending::Killed(signal.unwrap_or_default()),
+            while self.stdout.read(output_bytes.saturating_add(1))? {}
+            while self.stderr.read_last(STDERR_BYTES)? {}
+            return Ok(match status.code() {
+                Some(code) => Ending::Exited(code),
+                None => Ending::Killed(status.signal().unwrap_or_default()),
             });
         }
     }
@@ -271,47 +267,32 @@ struct Stream {
 const CHUNK_BYTES: usize = 64 << 10;
 
 impl Stream {
-    fn of(pipe: PipeReader) -> Self {
-        Self {
+    /// A stream, and the end to which the program writes.
+    fn pipe() -> io::Result<(Self, PipeWriter)> {
+        let (pipe, writer) = io::pipe()?;
+        rustix::io::ioctl_fionbio(&pipe, true)?;
+        let stream = Self {
             pipe,
             bytes: Vec::new(),
             ended: false,
-        }
+        };
+        Ok((stream, writer))
     }
 
     /// Reads the available bytes. Keeps at most `most` bytes, and leaves later bytes in the pipe.
-    fn read(&mut self, most: usize) -> io::Result<()> {
-        match most.saturating_sub(self.bytes.len()) {
-            0 => Ok(()),
-            room => self.take(room),
-        }
-    }
-
-    /// Reads the rest, once no process can write any more.
-    fn read_rest(&mut self, most: usize) -> io::Result<()> {
-        while !self.ended && self.is_readable()? && self.bytes.len() < most {
-            self.read(most)?;
-        }
-        Ok(())
+    /// Returns whether more bytes may be available.
+    fn read(&mut self, most: usize) -> io::Result<bool> {
+        self.take(most.saturating_sub(self.bytes.len()))
     }
 
     /// Reads the available bytes, so that the program does not block. Keeps the last bytes, at most
-    /// twice `most`.
-    fn read_last(&mut self, most: usize) -> io::Result<()> {
-        self.take(CHUNK_BYTES)?;
+    /// twice `most`. Returns whether more bytes may be available.
+    fn read_last(&mut self, most: usize) -> io::Result<bool> {
+        let more = self.take(CHUNK_BYTES)?;
         if self.bytes.len() > most.saturating_mul(2) {
             self.bytes = self.last(most);
         }
-        Ok(())
-    }
-
-    /// Reads the rest, once no process can write any more. Keeps the same bytes as
-    /// [`Self::read_last`].
-    fn read_rest_last(&mut self, most: usize) -> io::Result<()> {
-        while !self.ended && self.is_readable()? {
-            self.read_last(most)?;
-        }
-        Ok(())
+        Ok(more)
     }
 
     /// Takes the last `most` bytes of the kept bytes.
@@ -322,34 +303,17 @@ impl Stream {
         bytes
     }
 
-    /// Reads up to `room` of the available bytes.
-    fn take(&mut self, room: usize) -> io::Result<()> {
-        if self.ended || !self.is_readable()? {
-            return Ok(());
-        }
-        let mut chunk = vec![0; room.min(CHUNK_BYTES)];
-        let count = match self.pipe.read(&mut chunk) {
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        self.ended = count == 0;
-        self.bytes
-            .extend_from_slice(chunk.get(..count).unwrap_or_default());
-        Ok(())
-    }
-
-    /// Whether a read would return at once.
-    fn is_readable(&self) -> io::Result<bool> {
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        let mut polled = [PollFd::new(&self.pipe, PollFlags::IN)];
-        match poll(&mut polled, Some(&now)) {
-            Ok(ready) => Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
+    /// Reads up to `room` of the available bytes. Returns whether more bytes may be available.
+    fn take(&mut self, room: usize) -> io::Result<bool> {
+        let room = room.min(CHUNK_BYTES) as u64;
+        match (&mut self.pipe).take(room).read_to_end(&mut self.bytes) {
+            Ok(count) if count as u64 == room => Ok(room > 0),
+            Ok(_) => {
+                self.ended = true;
+                Ok(false)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
         }
     }
 }
@@ -361,8 +325,7 @@ mod tests {
     #[test]
     fn of_standard_error_the_end_is_kept_however_much_there_is() {
         const MOST: usize = 1000;
-        let (pipe, mut writer) = io::pipe().unwrap();
-        let mut stream = Stream::of(pipe);
+        let (mut stream, mut writer) = Stream::pipe().unwrap();
         let line = |number: usize| format!("{number:09}\n");
         for number in 0..50_000 {
             writer.write_all(line(number).as_bytes()).unwrap();
@@ -372,22 +335,21 @@ mod tests {
             }
         }
         drop(writer);
-        stream.read_rest_last(MOST).unwrap();
+        while stream.read_last(MOST).unwrap() {}
         let expected: String = (49_900..50_000).map(line).collect();
         assert_eq!(stream.last(MOST), expected.into_bytes());
     }
 
     #[test]
     fn of_standard_output_no_more_is_read_than_is_allowed() {
-        let (pipe, mut writer) = io::pipe().unwrap();
-        let mut stream = Stream::of(pipe);
+        let (mut stream, mut writer) = Stream::pipe().unwrap();
         writer.write_all(&[b'o'; 100]).unwrap();
         drop(writer);
         for _ in 0..2 {
             stream.read(10).unwrap();
             assert_eq!(stream.bytes, [b'o'; 10]);
         }
-        stream.read_rest(1000).unwrap();
+        while stream.read(1000).unwrap() {}
         assert_eq!(stream.bytes.len(), 100);
         assert!(stream.ended);
     }
