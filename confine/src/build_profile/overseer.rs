@@ -65,18 +65,15 @@ impl Overseer {
     /// # Errors
     ///
     /// If no thread can be started.
-    pub fn watch(self) -> io::Result<()> {
-        if self.listener.is_none() {
+    pub fn watch(mut self) -> io::Result<()> {
+        let Some(listener) = self.listener.take() else {
             return Ok(());
-        }
+        };
         let thread = std::thread::Builder::new().name("overseer".to_owned());
-        thread.spawn(move || self.answer_all()).map(|_| ())
+        thread.spawn(move || self.answer_all(&listener)).map(drop)
     }
 
-    fn answer_all(&self) {
-        let Some(listener) = &self.listener else {
-            return;
-        };
+    fn answer_all(&self, listener: &OwnedFd) {
         loop {
             let mut waiting = [PollFd::new(listener, PollFlags::IN)];
             match poll(&mut waiting, None) {
@@ -166,7 +163,7 @@ struct Process(u32);
 impl Process {
     /// Opens a file that the process has open.
     fn open_file(&self, descriptor: u64) -> Result<OwnedFd, Errno> {
-        let path = self.descriptor(descriptor)?;
+        let path = self.descriptor(descriptor);
         let opened = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
         opened.map_err(|error| match error {
             Errno::NOENT => Errno::BADF,
@@ -183,7 +180,7 @@ impl Process {
         };
         let base = match directory & u64::from(u32::MAX) == HERE & u64::from(u32::MAX) {
             true => PathBuf::from(format!("/proc/{}/cwd", self.0)),
-            false => self.descriptor(directory)?,
+            false => self.descriptor(directory),
         };
         let mut flags = OFlags::PATH | OFlags::CLOEXEC;
         flags.set(OFlags::NOFOLLOW, !follow);
@@ -195,9 +192,9 @@ impl Process {
         }
     }
 
-    fn descriptor(&self, descriptor: u64) -> Result<PathBuf, Errno> {
-        let number = u32::try_from(descriptor & u64::from(u32::MAX)).map_err(|_| Errno::BADF)?;
-        Ok(PathBuf::from(format!("/proc/{}/fd/{number}", self.0)))
+    fn descriptor(&self, descriptor: u64) -> PathBuf {
+        let number = descriptor & u64::from(u32::MAX);
+        PathBuf::from(format!("/proc/{}/fd/{number}", self.0))
     }
 
     fn memory(&self) -> Result<File, Errno> {
