@@ -65,7 +65,7 @@ fn allowed() -> Built<CallRules> {
         (libc::SYS_clone, arguments::thread()?),
         // Both only for this process. The C library calls `tgkill` when it aborts, and `prlimit64`
         // to find the limit of the stack.
-        (libc::SYS_tgkill, arguments::itself(0)?),
+        (libc::SYS_tgkill, arguments::itself()?),
         (libc::SYS_prlimit64, arguments::one_of(0, &[0])?),
     ]);
     Ok(rules)

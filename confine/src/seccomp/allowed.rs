@@ -218,7 +218,7 @@ fn conditions(calls: &CallFilter) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
         (libc::SYS_madvise, one_of(2, &ADVICE)?),
         (libc::SYS_membarrier, one_of(0, &BARRIERS)?),
         (libc::SYS_clone, thread()?),
-        (libc::SYS_tgkill, itself(0)?),
+        (libc::SYS_tgkill, itself()?),
         // 0 is this process.
         (libc::SYS_prlimit64, one_of(0, &[0])?),
         (libc::SYS_fchmod, without(1, SET_ID)?),
@@ -226,7 +226,7 @@ fn conditions(calls: &CallFilter) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
         #[cfg(target_arch = "x86_64")]
         (libc::SYS_open, opening(1)?),
         // Only without a path: then the call changes an open file.
-        (libc::SYS_utimensat, null(1, true)?),
+        (libc::SYS_utimensat, null(1, Eq)?),
         (libc::SYS_socketpair, vec![stream_pair()?]),
         (libc::SYS_setsockopt, options()?),
     ];

@@ -86,12 +86,8 @@ pub(crate) fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Built<SeccompR
     all([(argument, is, value)])
 }
 
-/// The argument is a null pointer if `is` is true, or is any other pointer if `is` is false.
-pub(super) fn null(argument: u8, is: bool) -> Built<Vec<SeccompRule>> {
-    let is = match is {
-        true => SeccompCmpOp::Eq,
-        false => SeccompCmpOp::Ne,
-    };
+/// The argument is a null pointer if `is` is `Eq`, or is any other pointer if `is` is `Ne`.
+pub(super) fn null(argument: u8, is: SeccompCmpOp) -> Built<Vec<SeccompRule>> {
     let whole = SeccompCondition::new(argument, SeccompCmpArgLen::Qword, is, 0)?;
     Ok(vec![SeccompRule::new(vec![whole])?])
 }
@@ -172,8 +168,8 @@ pub(crate) fn prctl() -> Built<Vec<SeccompRule>> {
     one_of(0, &options.map(number))
 }
 
-/// The argument is the id of this process.
-pub(crate) fn itself(argument: u8) -> Built<Vec<SeccompRule>> {
+/// The first argument is the id of this process.
+pub(crate) fn itself() -> Built<Vec<SeccompRule>> {
     let itself = rustix::process::getpid().as_raw_pid();
-    one_of(argument, &[number(itself)])
+    one_of(0, &[number(itself)])
 }

@@ -189,7 +189,7 @@ pub(super) fn rules(calls: &CallFilter, programs: bool) -> Built<CallRules> {
     }
     rules.insert(libc::SYS_clone, any_bit(0, NAMESPACES)?);
     rules.insert(libc::SYS_fchmod, any_bit(1, SET_ID)?);
-    rules.insert(libc::SYS_utimensat, null(1, false)?);
+    rules.insert(libc::SYS_utimensat, null(1, Ne)?);
     rules.insert(libc::SYS_openat, making_set_id(2)?);
     rules.insert(libc::SYS_mknodat, any_bit(2, SET_ID)?);
     #[cfg(target_arch = "x86_64")]
