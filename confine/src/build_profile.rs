@@ -54,7 +54,7 @@ impl BuildProfile {
                 self.allow(&mut rules, &path, access);
             }
         }
-        rules.keep_each(DEVICES, DEVICE);
+        rules.keep_if_there(DEVICES, DEVICE);
         if let RulesetStatus::NotEnforced = rules.apply()? {
             let refused = "the kernel enforces none of the rules";
             return Err(ConfineError::Refused(refused.into()));
@@ -71,7 +71,7 @@ impl BuildProfile {
             return;
         }
         if !self.private.iter().any(|private| private.starts_with(path)) {
-            return rules.keep_if_there(path, access);
+            return rules.keep_if_there([path], access);
         }
         for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
             // Links are skipped: a link could lead to a private path, and needs no access itself.

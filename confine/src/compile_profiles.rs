@@ -18,10 +18,10 @@ use crate::system;
 /// If `directory` can't be opened, or the kernel supports a part of this but fails to apply it.
 pub fn broker(program: &Path, directory: Option<&Path>) -> Result<(), ConfineError> {
     let mut rules = Rules::new(&Network::None, true)?;
-    rules.keep_if_there(program, PROGRAM);
-    rules.keep_each(system::mapped_code(), PROGRAM);
-    rules.keep_if_there("/etc/ld.so.cache", READ);
-    rules.keep_if_there("/dev/null", DEVICE);
+    rules.keep_if_there([program], PROGRAM);
+    rules.keep_if_there(system::mapped_code(), PROGRAM);
+    rules.keep_if_there(["/etc/ld.so.cache"], READ);
+    rules.keep_if_there(["/dev/null"], DEVICE);
     if let Some(directory) = directory {
         rules.keep(directory, READ | WRITE)?;
     }

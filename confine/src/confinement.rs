@@ -153,7 +153,7 @@ impl Confinement {
         let mut rules = Rules::new(&self.network, false)?;
         if self.system {
             // Paths that don't exist are skipped, since most machines have only some of them.
-            rules.keep_each(system::files(), READ);
+            rules.keep_if_there(system::files(), READ);
         }
         for path in &self.read {
             rules.keep(path, READ)?;
@@ -164,7 +164,7 @@ impl Confinement {
         for path in &self.clear {
             rules.keep(path, AccessFs::RemoveDir.into())?;
         }
-        rules.keep_if_there("/dev/null", DEVICE);
+        rules.keep_if_there(["/dev/null"], DEVICE);
         rules.apply()?;
         Ok(FilesConfined {
             calls: CallFilter {
@@ -235,7 +235,7 @@ pub fn only_files<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<(), C
     for path in paths {
         rules.keep(path, READ | WRITE)?;
     }
-    rules.keep_if_there("/dev/null", DEVICE);
+    rules.keep_if_there(["/dev/null"], DEVICE);
     rules.apply()?;
     CallFilter::new(SystemCalls::AllowList, Network::None).apply()
 }

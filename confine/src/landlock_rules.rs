@@ -76,21 +76,16 @@ impl Rules {
             .map_err(|source| ConfineError::Path(path.to_owned(), source))
     }
 
-    /// As [`Rules::keep`], if the path exists and accepts a rule. Some automatic mounts accept no
-    /// rules.
-    pub(super) fn keep_if_there(&mut self, path: impl AsRef<Path>, access: BitFlags<AccessFs>) {
-        let _ = self.add(path.as_ref(), access);
-    }
-
-    /// Applies [`Rules::keep_if_there`] to each path.
-    pub(super) fn keep_each(
+    /// As [`Rules::keep`], for each path that exists and accepts a rule. Some automatic mounts
+    /// accept no rules.
+    pub(super) fn keep_if_there(
         &mut self,
         paths: impl IntoIterator<Item: AsRef<Path>>,
         access: BitFlags<AccessFs>,
     ) {
-        paths
-            .into_iter()
-            .for_each(|path| self.keep_if_there(path, access));
+        for path in paths {
+            let _ = self.add(path.as_ref(), access);
+        }
     }
 
     /// Keeps this access to an open file, or to an open directory and everything below it.

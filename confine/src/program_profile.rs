@@ -81,13 +81,13 @@ pub fn prepare<'a>(
         };
         rules.keep_open(directory.as_fd(), access)?;
     }
-    rules.keep_each(system::LOADERS, PROGRAM);
-    rules.keep_each(system::LIBRARIES, READ);
+    rules.keep_if_there(system::LOADERS, PROGRAM);
+    rules.keep_if_there(system::LIBRARIES, READ);
     if kept.network {
-        rules.keep_each(system::files(), READ);
+        rules.keep_if_there(system::files(), READ);
     }
-    rules.keep_if_there("/dev/null", DEVICE);
-    rules.keep_each(["/dev/zero", "/dev/urandom", "/dev/random"], READ);
+    rules.keep_if_there(["/dev/null"], DEVICE);
+    rules.keep_if_there(["/dev/zero", "/dev/urandom", "/dev/random"], READ);
     Ok(Profile {
         rules,
         calls: seccomp::for_program(network, kept.processes)?,
