@@ -85,28 +85,25 @@ pub(crate) struct Script {
 impl Program {
     pub(crate) fn open(command: &Named, interpreter: Option<&Named>) -> Result<Self, ExecProblem> {
         let command = OpenFile::open(command)?;
-        let wrong = |problem: String| ExecProblem::Interpreter {
-            path: command.named.path.clone(),
-            problem,
-        };
+        let wrong = |problem: String| Err(command.named.misinterpreted(problem));
         let interpreter = match (command.first_line()?, interpreter) {
             (None, None) => None,
-            (None, Some(_)) => return Err(wrong("it needs no interpreter".to_owned())),
+            (None, Some(_)) => return wrong("it needs no interpreter".to_owned()),
             (Some((path, _)), None) => {
-                return Err(wrong(format!(
+                return wrong(format!(
                     "it is run by {path:?}, which the line does not name"
-                )));
+                ));
             }
             (Some((path, argument)), Some(named)) => {
                 if Path::new(&path) != named.path {
-                    return Err(wrong(format!(
+                    return wrong(format!(
                         "it is run by {path:?}, and the line names {}",
                         named.path.display()
-                    )));
+                    ));
                 }
                 let file = OpenFile::open(named)?;
                 if file.first_line()?.is_some() {
-                    return Err(wrong("its interpreter is a script itself".to_owned()));
+                    return wrong("its interpreter is a script itself".to_owned());
                 }
                 Some(Script { file, argument })
             }
@@ -125,6 +122,23 @@ impl Program {
     }
 }
 
+impl Named {
+    fn unopened(&self, error: &io::Error) -> ExecProblem {
+        let (path, problem) = (self.path.clone(), error.to_string());
+        ExecProblem::Unopened { path, problem }
+    }
+
+    fn insecure(&self, problem: impl Into<String>) -> ExecProblem {
+        let (path, problem) = (self.path.clone(), problem.into());
+        ExecProblem::Unsafe { path, problem }
+    }
+
+    fn misinterpreted(&self, problem: impl Into<String>) -> ExecProblem {
+        let (path, problem) = (self.path.clone(), problem.into());
+        ExecProblem::Interpreter { path, problem }
+    }
+}
+
 /// A file that stays open.
 pub(crate) struct OpenFile {
     pub(crate) named: Named,
@@ -133,10 +147,7 @@ pub(crate) struct OpenFile {
 
 impl OpenFile {
     fn open(named: &Named) -> Result<Self, ExecProblem> {
-        let fail = |error: io::Error| ExecProblem::Unopened {
-            path: named.path.clone(),
-            problem: error.to_string(),
-        };
+        let fail = |error: io::Error| named.unopened(&error);
         // Without these flags, opening a pipe would block, and a terminal could become the
         // controlling terminal.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -154,38 +165,26 @@ impl OpenFile {
         // The owner is checked only here. In the user namespace, which the broker enters next,
         // other users' files appear to belong to `nobody`. Later, only root can change the owner.
         match Protection::OwnOrRoot.check(&metadata) {
-            Err(problem @ Problem::Owner { .. }) => Err(ExecProblem::Unsafe {
-                path: named.path.clone(),
-                problem: problem.to_string(),
-            }),
+            Err(problem @ Problem::Owner { .. }) => Err(named.insecure(problem.to_string())),
             _ => Ok(opened),
         }
     }
 
     /// Checks the current mode and digest.
     fn check(&self) -> Result<(), ExecProblem> {
-        let unopened = |error: io::Error| ExecProblem::Unopened {
-            path: self.named.path.clone(),
-            problem: error.to_string(),
-        };
-        let wrong = |problem: String| ExecProblem::Unsafe {
-            path: self.named.path.clone(),
-            problem,
-        };
+        let unopened = |error: io::Error| self.named.unopened(&error);
         let metadata = self.file.metadata().map_err(unopened)?;
         if metadata.mode() & 0o022 != 0 {
             let mode = metadata.mode() & 0o777;
-            return Err(wrong(format!(
-                "has mode {mode:03o}: others may write to it; use chmod go-w"
-            )));
+            let problem = format!("has mode {mode:03o}: others may write to it; use chmod go-w");
+            return Err(self.named.insecure(problem));
         }
         if metadata.mode() & 0o6000 != 0 {
-            return Err(wrong(
-                "runs with the rights of its owner or group".to_owned(),
-            ));
+            let problem = "runs with the rights of its owner or group";
+            return Err(self.named.insecure(problem));
         }
         if metadata.mode() & 0o111 == 0 {
-            return Err(wrong("may not be executed".to_owned()));
+            return Err(self.named.insecure("may not be executed"));
         }
         let found = self.digest().map_err(unopened)?;
         match self.named.digest == Some(*found.as_bytes()) {
@@ -218,10 +217,7 @@ impl OpenFile {
     /// The interpreter and the argument in the first line of a `#!` file; `None` for a file that
     /// the kernel runs directly.
     fn first_line(&self) -> Result<Option<(String, Option<String>)>, ExecProblem> {
-        let wrong = |problem: &str| ExecProblem::Interpreter {
-            path: self.named.path.clone(),
-            problem: problem.to_owned(),
-        };
+        let wrong = |problem: &str| self.named.misinterpreted(problem);
         let mut head = [0; HEAD_BYTES];
         let count = self
             .file
