@@ -50,8 +50,9 @@ impl DenialBackoff {
         own.retain(|denial| !denial.is_forgotten(now));
         let before = own.iter().position(|denial| denial.tool == tool);
         let before = before.and_then(|place| own.remove(place));
-        let before = self.later(before, principal, &tool, now);
-        let denial = match before {
+        // In memory or in the file, whichever lasts longer.
+        let kept = self.kept(principal, &tool, now).into_iter();
+        let denial = match kept.chain(before).max_by_key(|denial| denial.over) {
             // The person was asked before the pause started. Concurrent calls do not count as
             // insisting, so the pause stays the same.
             Some(before) if now < before.over => before,
@@ -114,21 +115,6 @@ impl DenialBackoff {
         FIRST_PAUSE.saturating_mul(doubled).min(MAX_PAUSE)
     }
 
-    /// The denial of a tool in memory or in the file, whichever lasts longer.
-    fn later(
-        &self,
-        known: Option<Denial>,
-        principal: &str,
-        tool: &ApprovalKey,
-        now: Instant,
-    ) -> Option<Denial> {
-        match (known, self.kept(principal, tool, now)) {
-            (Some(known), Some(kept)) if kept.over > known.over => Some(kept),
-            (Some(known), _) => Some(known),
-            (None, kept) => kept,
-        }
-    }
-
     /// The denial of a tool in the file.
     fn kept(&self, principal: &str, tool: &ApprovalKey, now: Instant) -> Option<Denial> {
         let kept = self.kept.as_ref()?;
@@ -161,10 +147,8 @@ impl DenialBackoff {
         });
         while rows.len() >= MAX_ROWS {
             let first = rows.iter().enumerate().min_by_key(|(_, row)| over(row));
-            match first.map(|(place, _)| place) {
-                Some(place) => rows.remove(place),
-                None => break,
-            };
+            let Some((place, _)) = first else { break };
+            rows.remove(place);
         }
         rows.push(new);
     }
