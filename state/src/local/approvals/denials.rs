@@ -172,19 +172,17 @@ impl Denials {
     }
 
     fn read_key(&mut self) -> std::io::Result<()> {
-        let found = self.contents(KEY_FILE);
-        if let Ok(Some(bytes)) = &found
-            && let Ok(key) = <[u8; 32]>::try_from(bytes.as_slice())
-        {
-            *self.key = key;
-            return Ok(());
-        }
-        if let Err(Unusable::Unread(error)) = found {
-            return Err(error);
-        }
-        if !matches!(found, Ok(None)) {
-            let path = self.path.join(KEY_FILE);
-            tracing::warn!(path = %path.display(), "the key of denials is damaged, and they are forgotten");
+        match self.contents(KEY_FILE) {
+            Ok(None) => {}
+            Ok(Some(bytes)) if let Ok(key) = bytes.as_slice().try_into() => {
+                *self.key = key;
+                return Ok(());
+            }
+            Err(Unusable::Unread(error)) => return Err(error),
+            Ok(Some(_)) | Err(Unusable::Damaged(_)) => {
+                let path = self.path.join(KEY_FILE);
+                tracing::warn!(path = %path.display(), "the key of denials is damaged, and they are forgotten");
+            }
         }
         getrandom::fill(self.key.as_mut_slice())
             .map_err(|error| std::io::Error::other(error.to_string()))?;
