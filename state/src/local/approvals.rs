@@ -167,13 +167,9 @@ impl PendingApprovals {
     fn cancel(&self, principal: &str, tool: &ApprovalKey) {
         let mut questions = lock(&self.0);
         if let Some(own) = questions.get_mut(principal) {
-            own.retain(|question| {
-                let stays = question.tool != *tool;
-                if !stays {
-                    question.ended.send_replace(true);
-                }
-                stays
-            });
+            for question in own.extract_if(.., |question| question.tool == *tool) {
+                question.ended.send_replace(true);
+            }
         }
     }
 }
