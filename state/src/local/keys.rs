@@ -68,10 +68,7 @@ impl LocalKeys {
         let key = self.sealing.as_ref()?;
         key.seal(id, &binding.bytes(), &mut text)?;
         self.remember(binding.principal, id, until);
-        let mut token = Vec::with_capacity(text.len().saturating_add(id.len()));
-        token.extend_from_slice(&id);
-        token.append(&mut text);
-        Some(URL_SAFE_NO_PAD.encode(token))
+        Some(URL_SAFE_NO_PAD.encode([id.as_slice(), &text].concat()))
     }
 
     pub(super) fn open(&self, binding: Binding<'_>, token: &str) -> Unsealed {
