@@ -69,11 +69,13 @@ impl Store {
     ///
     /// If SQLite can't be initialised.
     pub fn in_memory() -> Result<Self, Error> {
+        let mut connection = Connection::in_memory()?;
+        connection.run(deadline(), |sql| Ok(SCHEMA.make(sql)?))?;
         let lost = || Err(Error::Io("what was in memory is lost".into()));
         Ok(Self {
             connections: Arc::new(Connections {
                 readers: None,
-                writer: Pool::new(in_memory()?, 0, lost),
+                writer: Pool::new(connection, 0, lost),
             }),
         })
     }
@@ -195,13 +197,6 @@ fn open(path: &Path) -> Result<Connection, Error> {
 fn open_reader(path: &Path) -> Result<Connection, Error> {
     let mut connection = Connection::open(path, OpenMode::Read)?;
     connection.run(deadline(), |sql| Ok(SCHEMA.require(sql)?))?;
-    Ok(connection)
-}
-
-/// Opens an empty store in memory.
-fn in_memory() -> Result<Connection, Error> {
-    let mut connection = Connection::in_memory()?;
-    connection.run(deadline(), |sql| Ok(SCHEMA.make(sql)?))?;
     Ok(connection)
 }
 
