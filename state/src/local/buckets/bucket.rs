@@ -102,11 +102,9 @@ impl Bucket<'_> {
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
         self.key_fits(key)?;
         self.store.read(self.deadline, |sql| {
-            let value = sql
-                .prepare_cached(GET)?
-                .query_row(self.at(key), |row| row.get(0))
-                .optional()?;
-            Ok(value)
+            let mut get = sql.prepare_cached(GET)?;
+            let value = get.query_row(self.at(key), |row| row.get(0));
+            Ok(value.optional()?)
         })
     }
 
@@ -114,10 +112,8 @@ impl Bucket<'_> {
     fn exists(&self, key: &str) -> Result<bool, Error> {
         self.key_fits(key)?;
         self.store.read(self.deadline, |sql| {
-            let found = sql
-                .prepare_cached(EXISTS)?
-                .query_row(self.at(key), |row| row.get(0))?;
-            Ok(found)
+            let mut exists = sql.prepare_cached(EXISTS)?;
+            Ok(exists.query_row(self.at(key), |row| row.get(0))?)
         })
     }
 

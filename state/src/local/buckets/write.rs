@@ -77,12 +77,9 @@ impl<'t> Change<'t> {
         let Some(id) = self.id else {
             return Ok(None);
         };
-        let value = self
-            .sql
-            .prepare_cached(GET)?
-            .query_row((id, key), |row| row.get(0))
-            .optional()?;
-        Ok(value)
+        let mut get = self.sql.prepare_cached(GET)?;
+        let value = get.query_row((id, key), |row| row.get(0));
+        Ok(value.optional()?)
     }
 
     pub(crate) fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {
