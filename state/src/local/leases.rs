@@ -64,10 +64,9 @@ impl Places for LocalPlaces {
             if let Some(place) = self.clone().try_enter() {
                 return Ok(PlaceReply::Entered(place));
             }
-            let _waits = match bounded.then(|| self.clone().wait(self.queue)) {
-                None => None,
-                Some(Ok(place)) => Some(place),
-                Some(Err(full)) => return Ok(PlaceReply::Full(full)),
+            let _waits = match bounded.then(|| self.clone().wait(self.queue)).transpose() {
+                Ok(place) => place,
+                Err(full) => return Ok(PlaceReply::Full(full)),
             };
             let free = self.running.acquire();
             let free = match deadline {
