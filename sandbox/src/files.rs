@@ -173,6 +173,7 @@ impl Shared {
 
 /// Why an operation was not done: a plain error for the guest, a refusal that is recorded, or a
 /// limit that ends the call.
+#[derive(Clone, Copy)]
 enum Fail {
     /// An ordinary error.
     Code(ErrorCode),

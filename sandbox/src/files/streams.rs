@@ -48,6 +48,11 @@ impl Reader {
         move || file.read_at(size, position)
     }
 
+    fn start(&mut self, size: usize) {
+        let task = start_blocking(self.file.shared.threads(), self.work(size));
+        self.state = Reading::UnderWay(task);
+    }
+
     fn take_in(&mut self, result: Result<Vec<u8>, Fail>) {
         self.state = match result {
             Ok(bytes) if bytes.is_empty() => Reading::Ended,
@@ -61,8 +66,7 @@ impl Reader {
 impl Pollable for Reader {
     async fn ready(&mut self) {
         if matches!(self.state, Reading::Idle) {
-            let work = self.work(AHEAD);
-            self.state = Reading::UnderWay(start_blocking(self.file.shared.threads(), work));
+            self.start(AHEAD);
         }
         if let Reading::UnderWay(task) = &mut self.state {
             let result = task.await;
@@ -74,35 +78,28 @@ impl Pollable for Reader {
 #[wasmtime_wasi::async_trait]
 impl InputStream for Reader {
     fn read(&mut self, size: usize) -> StreamResult<Bytes> {
-        match std::mem::replace(&mut self.state, Reading::Idle) {
+        match &mut self.state {
             Reading::Idle => {
                 if size > 0 {
-                    let work = self.work(size);
-                    self.state =
-                        Reading::UnderWay(start_blocking(self.file.shared.threads(), work));
+                    self.start(size);
                 }
                 Ok(Bytes::new())
             }
-            Reading::UnderWay(task) => {
-                self.state = Reading::UnderWay(task);
-                Ok(Bytes::new())
-            }
-            Reading::Read(mut bytes) => {
+            Reading::UnderWay(_) => Ok(Bytes::new()),
+            Reading::Read(bytes) => {
                 let part = bytes.split_to(bytes.len().min(size));
                 self.position = self.position.saturating_add(part.len() as u64);
-                if !bytes.is_empty() {
-                    self.state = Reading::Read(bytes);
+                if bytes.is_empty() {
+                    self.state = Reading::Idle;
                 }
                 Ok(part)
             }
             Reading::Failed(fail) => {
+                let error = failed(*fail);
                 self.state = Reading::Ended;
-                Err(failed(fail))
+                Err(error)
             }
-            Reading::Ended => {
-                self.state = Reading::Ended;
-                Err(StreamError::Closed)
-            }
+            Reading::Ended => Err(StreamError::Closed),
         }
     }
 
@@ -173,16 +170,13 @@ impl Writer {
 
     /// Whether a write may start. Returns the error of the last write once.
     fn idle(&mut self) -> StreamResult<bool> {
-        match std::mem::replace(&mut self.state, Writing::Ended) {
-            Writing::Idle => {
-                self.state = Writing::Idle;
-                Ok(true)
+        match self.state {
+            Writing::Idle => Ok(true),
+            Writing::UnderWay { .. } => Ok(false),
+            Writing::Failed(fail) => {
+                self.state = Writing::Ended;
+                Err(failed(fail))
             }
-            under_way @ Writing::UnderWay { .. } => {
-                self.state = under_way;
-                Ok(false)
-            }
-            Writing::Failed(fail) => Err(failed(fail)),
             Writing::Ended => Err(StreamError::Closed),
         }
     }
