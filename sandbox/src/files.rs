@@ -211,12 +211,19 @@ impl From<Exceeded> for Fail {
 
 impl From<Errno> for Fail {
     fn from(errno: Errno) -> Self {
-        match errno {
+        Self::Code(match errno {
             // A symbolic link, a mount point, a device without a driver: none of them exists for a
             // guest.
-            Errno::LOOP | Errno::XDEV | Errno::NXIO => Self::Refused(ErrorCode::NotPermitted),
-            errno => Self::Code(code_of(errno)),
-        }
+            Errno::LOOP | Errno::XDEV | Errno::NXIO => {
+                return Self::Refused(ErrorCode::NotPermitted);
+            }
+            Errno::AGAIN => ErrorCode::Busy,
+            Errno::ROFS => ErrorCode::ReadOnly,
+            Errno::DQUOT => ErrorCode::Quota,
+            Errno::TXTBSY => ErrorCode::TextFileBusy,
+            Errno::NODEV => ErrorCode::NoDevice,
+            errno => io::Error::from(errno).into(),
+        })
     }
 }
 
@@ -226,17 +233,5 @@ impl From<io::Error> for Fail {
             Some(errno) => errno.into(),
             None => Self::Code(error.into()),
         }
-    }
-}
-
-/// The code of an error of the operating system.
-fn code_of(errno: Errno) -> ErrorCode {
-    match errno {
-        Errno::AGAIN => ErrorCode::Busy,
-        Errno::ROFS => ErrorCode::ReadOnly,
-        Errno::DQUOT => ErrorCode::Quota,
-        Errno::TXTBSY => ErrorCode::TextFileBusy,
-        Errno::NODEV => ErrorCode::NoDevice,
-        errno => io::Error::from(errno).into(),
     }
 }
