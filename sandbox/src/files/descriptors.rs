@@ -152,6 +152,13 @@ impl View<'_> {
         }
     }
 
+    /// Guests can't create links.
+    fn refuse_link(&self, handle: &Handle, path: &str) -> FsResult<()> {
+        let directory = self.directory(handle)?;
+        let place = directory.place(path)?;
+        Err(directory.refuse(place.path.as_str()))
+    }
+
     fn push(&mut self, descriptor: Descriptor) -> Result<Handle, ResourceTableError> {
         let (shared, path) = descriptor.parts();
         shared.held.keep(path);
@@ -348,7 +355,6 @@ impl HostDescriptor for View<'_> {
         at(place, move |place| place.set_times(&times)).await
     }
 
-    /// Refused, since guests can't create links.
     async fn link_at(
         &mut self,
         _old: Handle,
@@ -357,9 +363,7 @@ impl HostDescriptor for View<'_> {
         new: Handle,
         new_path: String,
     ) -> FsResult<()> {
-        let directory = self.directory(&new)?;
-        let place = directory.place(&new_path)?;
-        Err(directory.refuse(place.path.as_str()))
+        self.refuse_link(&new, &new_path)
     }
 
     async fn open_at(
@@ -419,11 +423,8 @@ impl HostDescriptor for View<'_> {
         at(from, move |from| from.rename(&to)).await
     }
 
-    /// Refused, since guests can't create links.
     async fn symlink_at(&mut self, handle: Handle, _target: String, path: String) -> FsResult<()> {
-        let directory = self.directory(&handle)?;
-        let place = directory.place(&path)?;
-        Err(directory.refuse(place.path.as_str()))
+        self.refuse_link(&handle, &path)
     }
 
     async fn unlink_file_at(&mut self, handle: Handle, path: String) -> FsResult<()> {
