@@ -157,7 +157,7 @@ impl Shared {
     }
 
     fn threads(&self) -> &Arc<Semaphore> {
-        self.grant.counters.threads()
+        &self.grant.counters.threads
     }
 
     /// Runs `work` on a path, on a thread that may block.

@@ -80,7 +80,7 @@ pub struct FileCounters {
     open: AtomicU64,
     entries: AtomicU64,
     hash_key: OnceLock<[u8; 32]>,
-    threads: Arc<Semaphore>,
+    pub(super) threads: Arc<Semaphore>,
     /// The open files of all calls, if this call counts among them.
     of_all: Option<Arc<dyn OpenFiles>>,
 }
@@ -112,10 +112,6 @@ impl FileCounters {
             of_all: Some(of_all),
             ..Self::default()
         }
-    }
-
-    pub(super) fn threads(&self) -> &Arc<Semaphore> {
-        &self.threads
     }
 
     /// Counts `growth` bytes before they are written.

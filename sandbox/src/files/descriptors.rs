@@ -180,12 +180,12 @@ impl preopens::Host for View<'_> {
         let Some(shared) = self.ctx.0.clone() else {
             return Ok(Vec::new());
         };
-        let preopens = shared.grant.plan.preopens().iter().map(|path| {
+        let preopens = shared.grant.plan.preopens.iter().map(|path| {
             let handle = self.push(Descriptor::Directory(Directory {
                 path: path.clone(),
                 shared: shared.clone(),
             }))?;
-            Ok((handle, path.to_string()))
+            Ok((handle, path.as_str().to_owned()))
         });
         preopens.collect()
     }

@@ -5,8 +5,6 @@
 //! `b`. Names are compared with case. A file system that ignores case, which is never Linux's
 //! default, would need its own rules.
 
-use std::fmt;
-
 use toolward_bundle::text::is_hidden;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
@@ -70,12 +68,6 @@ impl VirtualPath {
             Some(relative) => Some(relative),
             None => rest.is_empty().then_some(rest),
         }
-    }
-}
-
-impl fmt::Display for VirtualPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -160,7 +152,7 @@ mod tests {
     }
 
     fn resolved(text: &str) -> Result<(String, bool), Rejected> {
-        resolve(&notes(), text).map(|found| (found.path.to_string(), found.directory))
+        resolve(&notes(), text).map(|found| (found.path.0, found.directory))
     }
 
     #[test]

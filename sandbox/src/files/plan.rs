@@ -23,7 +23,7 @@ pub struct Plan {
     /// Longest path first: for nested workspaces, the inner workspace decides about its paths, and
     /// only its own grants count there.
     mounts: Vec<Arc<Mount>>,
-    preopens: Vec<VirtualPath>,
+    pub(super) preopens: Vec<VirtualPath>,
 }
 
 /// One workspace, and its granted parts.
@@ -100,10 +100,6 @@ impl Plan {
         preopens.sort();
         preopens.dedup();
         Ok(Self { mounts, preopens })
-    }
-
-    pub(super) fn preopens(&self) -> &[VirtualPath] {
-        &self.preopens
     }
 
     /// The workspace of a path, and the granted access; `None` if nothing is granted.

@@ -14,12 +14,12 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat, openat2, statat};
 use rustix::io::Errno;
 
 /// Flags with which files are opened for reading and writing: no controlling terminal, no blocking
@@ -36,7 +36,7 @@ const TRIES: usize = 16;
 /// replacing its path later has no effect.
 #[derive(Debug)]
 pub struct Root {
-    directory: OwnedFd,
+    pub(super) directory: OwnedFd,
     device: u64,
     walks: bool,
 }
@@ -64,11 +64,6 @@ impl Root {
             device,
             walks,
         })
-    }
-
-    /// The directory itself.
-    pub(crate) fn directory(&self) -> impl AsFd + '_ {
-        self.directory.as_fd()
     }
 
     /// Opens a handle for the metadata of an existing entry (`O_PATH`), which can't be read or
@@ -143,11 +138,8 @@ impl Root {
 /// this returns `ELOOP`, too.
 fn as_link(directory: &OwnedFd, name: &str, errno: Errno) -> Errno {
     let link = || {
-        rustix::fs::statat(directory, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok_and(
-            |stat| {
-                rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Symlink
-            },
-        )
+        let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
     };
     match errno {
         Errno::NOTDIR if link() => Errno::LOOP,

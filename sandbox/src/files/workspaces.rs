@@ -67,10 +67,8 @@ pub struct Workspaces(HashMap<PathBuf, Result<Arc<Root>, Unusable>>);
 impl Workspaces {
     /// The directory of a workspace, by the directory's path in the policy.
     pub fn root(&self, directory: &Path) -> Result<Arc<Root>, Unusable> {
-        match self.0.get(directory) {
-            Some(root) => root.clone(),
-            None => Err(Unusable::Unmapped),
-        }
+        let root = self.0.get(directory).cloned();
+        root.unwrap_or(Err(Unusable::Unmapped))
     }
 
     /// The directories that can't be used, each with the problem.
@@ -142,7 +140,7 @@ fn open(location: &Location) -> Result<Arc<Root>, Unusable> {
         return Err(Unusable::Missing);
     }
     let root = Root::open(&location.canonical)?;
-    let system = rustix::fs::fstatfs(root.directory()).map_err(io::Error::from)?;
+    let system = rustix::fs::fstatfs(&root.directory).map_err(io::Error::from)?;
     // Plain files in these file systems give control over the whole process.
     const SYSFS: rustix::fs::FsWord = 0x6265_6572;
     if [rustix::fs::PROC_SUPER_MAGIC, SYSFS].contains(&system.f_type) {
