@@ -58,16 +58,16 @@ impl Source {
                 return Ok((None, entries));
             };
             let entry = entry?;
-            // A guest can't name an entry that is not UTF-8.
-            let Ok(name) = entry.file_name().to_str() else {
-                self.count()?;
-                continue;
-            };
-            if matches!(name, "." | "..") {
+            let name = entry.file_name().to_str();
+            if matches!(name, Ok("." | "..")) {
                 continue;
             }
-            self.count()?;
-            if let Some(kind) = self.visible(name, entry.file_type()) {
+            let grant = &self.place.shared.grant;
+            grant.counters.entry(&grant.limits)?;
+            // A guest can't name an entry that is not UTF-8.
+            if let Ok(name) = name
+                && let Some(kind) = self.visible(name, entry.file_type())
+            {
                 entries.push(DirectoryEntry {
                     type_: match kind {
                         Kind::File => DescriptorType::RegularFile,
@@ -78,11 +78,6 @@ impl Source {
             }
         }
         Ok((Some(self), entries))
-    }
-
-    fn count(&self) -> Result<(), Fail> {
-        let grant = &self.place.shared.grant;
-        Ok(grant.counters.entry(&grant.limits)?)
     }
 
     /// The kind of an entry, if the entry exists for the guest.
