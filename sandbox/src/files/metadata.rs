@@ -56,13 +56,9 @@ pub(super) fn hash(metadata: &Metadata, shared: &Shared) -> Result<MetadataHashV
     let mut hasher = blake3::Hasher::new_keyed(key);
     hasher.update(&metadata.dev().to_le_bytes());
     hasher.update(&metadata.ino().to_le_bytes());
-    let hash = u128::from_le_bytes(
-        *hasher
-            .finalize()
-            .as_bytes()
-            .first_chunk()
-            .ok_or(ErrorCode::Io)?,
-    );
+    let mut bytes = [0; 16];
+    hasher.finalize_xof().fill(&mut bytes);
+    let hash = u128::from_le_bytes(bytes);
     Ok(MetadataHashValue {
         lower: hash as u64,
         upper: (hash >> 64) as u64,
