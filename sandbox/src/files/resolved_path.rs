@@ -141,7 +141,8 @@ impl ResolvedPath {
         let slot = self.shared.open(OPEN_FILE)?;
         for _ in 0..TRIES {
             let (file, metadata) = match self.look() {
-                Ok((_, _, Kind::Directory)) if request.create && request.exclusive => {
+                // `open_at` refuses `create` together with `directory`.
+                Ok(_) if request.create && request.exclusive => {
                     return Err(ErrorCode::Exist.into());
                 }
                 Ok((_, _, Kind::Directory)) if changes => {
@@ -149,9 +150,6 @@ impl ResolvedPath {
                 }
                 Ok((_, _, Kind::Directory)) => return Ok(Opened::Directory),
                 Ok(_) if request.directory => return Err(ErrorCode::NotDirectory.into()),
-                Ok(_) if request.create && request.exclusive => {
-                    return Err(ErrorCode::Exist.into());
-                }
                 Ok((seen, known, Kind::File)) => {
                     let flags = flags(request);
                     let file = match self.mount.root.open_existing(self.relative(), flags) {
