@@ -1,5 +1,7 @@
 //! Converts an input to the parameters of a function.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
@@ -62,6 +64,22 @@ pub(super) enum Plain {
     Bytes(Vec<u8>),
 }
 
+/// The members of an object, all of which must be in `known`: parameters, or fields of a record.
+fn members<'v>(
+    value: &'v Value,
+    known: &[(String, Arc<Type>)],
+    kind: &str,
+) -> Read<&'v Map<String, Value>> {
+    let Value::Object(members) = value else {
+        return misfit("an object");
+    };
+    let is_known = |name: &&String| known.iter().any(|(known, _)| known == *name);
+    match members.keys().find(|name| !is_known(name)) {
+        Some(name) => at(|| name.clone(), misfit(format!("no such {kind}"))),
+        None => Ok(members),
+    }
+}
+
 fn refused(stopped: Stopped) -> Refused {
     match stopped {
         Stopped::Memory => Refused::Memory,
@@ -96,7 +114,7 @@ impl Arguments<'_> {
         if self.call.arguments == Form::Whole {
             return self.plain_value(input, ty);
         }
-        let members = self.members(input)?;
+        let members = members(input, &self.function.parameters, "parameter")?;
         let read = match members.get(name) {
             Some(value) => self.plain_value(value, ty),
             None => misfit("a value"),
@@ -130,25 +148,12 @@ impl Arguments<'_> {
         if let (Form::Whole, [(_, only)]) = (self.call.arguments, &parameters[..]) {
             return Ok(vec![self.value(input, only)?]);
         }
-        let members = self.members(input)?;
+        let members = members(input, parameters, "parameter")?;
         self.take(parameters.len(), size_of::<Val>())?;
         let parameters = parameters.iter();
         parameters
             .map(|(name, ty)| self.field(members, name, ty))
             .collect()
-    }
-
-    /// The members of an input, all of which are parameters.
-    fn members<'v>(&self, input: &'v Value) -> Read<&'v Map<String, Value>> {
-        let Value::Object(members) = input else {
-            return misfit("an object");
-        };
-        let parameters = &self.function.parameters;
-        let known = |name: &String| parameters.iter().any(|(parameter, _)| parameter == name);
-        match members.keys().find(|name| !known(name)) {
-            Some(name) => at(|| name.clone(), misfit("no such parameter")),
-            None => Ok(members),
-        }
     }
 
     /// A member of an object, which may be left out if its type is an option.
@@ -203,14 +208,12 @@ impl Arguments<'_> {
     }
 
     fn value(&mut self, value: &Value, ty: &Type) -> Read {
-        match ty {
-            Type::Bool => match value {
-                Value::Bool(value) => Ok(Val::Bool(*value)),
-                _ => misfit("a boolean"),
-            },
-            Type::Unsigned(bits) => sized(value, false, *bits),
-            Type::Signed(bits) => sized(value, true, *bits),
-            Type::Float32 => {
+        match (ty, value) {
+            (Type::Bool, Value::Bool(value)) => Ok(Val::Bool(*value)),
+            (Type::Bool, _) => misfit("a boolean"),
+            (Type::Unsigned(bits), _) => sized(value, false, *bits),
+            (Type::Signed(bits), _) => sized(value, true, *bits),
+            (Type::Float32, _) => {
                 let number = float(value)?;
                 let narrow = nearest(number);
                 match narrow.is_infinite() && number.is_finite() {
@@ -218,51 +221,42 @@ impl Arguments<'_> {
                     false => Ok(Val::Float32(narrow)),
                 }
             }
-            Type::Float64 => Ok(Val::Float64(float(value)?)),
-            Type::Char => {
+            (Type::Float64, _) => Ok(Val::Float64(float(value)?)),
+            (Type::Char, _) => {
                 let mut letters = value.as_str().unwrap_or_default().chars();
                 match (letters.next(), letters.next()) {
                     (Some(letter), None) => Ok(Val::Char(letter)),
                     _ => misfit("a single character"),
                 }
             }
-            Type::String => match value {
-                Value::String(text) => Ok(Val::String(self.text(text)?)),
-                _ => misfit("a text"),
-            },
-            Type::List(_) if ty.is_bytes() && self.call.bytes != BytesForm::Array => {
+            (Type::String, Value::String(text)) => Ok(Val::String(self.text(text)?)),
+            (Type::String, _) => misfit("a text"),
+            (Type::List(_), _) if ty.is_bytes() && self.call.bytes != BytesForm::Array => {
                 self.bytes(value)
             }
-            Type::List(element) => match value {
-                Value::Array(values) => {
-                    let values = values.iter().map(|value| (value, &**element));
-                    Ok(Val::List(self.each(values)?))
-                }
-                _ => misfit("an array"),
-            },
-            Type::Tuple(types) => match value {
-                Value::Array(values) if values.len() == types.len() => {
-                    let types = types.iter().map(|ty| &**ty);
-                    Ok(Val::Tuple(self.each(values.iter().zip(types))?))
-                }
-                _ => misfit(format!("an array of {}", types.len())),
-            },
-            Type::Record(fields) => self.record(value, fields),
-            Type::Option(inner) => self.option(value, inner),
-            Type::Enum(cases) => match value {
-                Value::String(text) if cases.contains(text) => Ok(Val::Enum(self.text(text)?)),
-                _ => misfit(format!("one of {}", list(cases))),
-            },
-            Type::Flags(names) => self.flags(value, names),
-            Type::Variant(cases) => {
+            (Type::List(element), Value::Array(values)) => {
+                let values = values.iter().map(|value| (value, &**element));
+                Ok(Val::List(self.each(values)?))
+            }
+            (Type::List(_), _) => misfit("an array"),
+            (Type::Tuple(types), Value::Array(values)) if values.len() == types.len() => {
+                let types = types.iter().map(|ty| &**ty);
+                Ok(Val::Tuple(self.each(values.iter().zip(types))?))
+            }
+            (Type::Tuple(types), _) => misfit(format!("an array of {}", types.len())),
+            (Type::Record(fields), _) => self.record(value, fields),
+            (Type::Option(inner), _) => self.option(value, inner),
+            (Type::Enum(cases), Value::String(text)) if cases.contains(text) => {
+                Ok(Val::Enum(self.text(text)?))
+            }
+            (Type::Enum(cases), _) => misfit(format!("one of {}", list(cases))),
+            (Type::Flags(names), _) => self.flags(value, names),
+            (Type::Variant(cases), _) => {
                 let tag = value.get("tag").and_then(Value::as_str);
                 let case = cases.iter().find(|(name, _)| Some(name.as_str()) == tag);
                 let (Some((name, inner)), Some(1..=2)) = (case, length(value)) else {
-                    let tags: Vec<String> = cases.iter().map(|(name, _)| name.clone()).collect();
-                    return misfit(format!(
-                        "an object with `tag`, one of {}, and `val`",
-                        list(&tags)
-                    ));
+                    let tags = list(cases.iter().map(|(name, _)| name));
+                    return misfit(format!("an object with `tag`, one of {tags}, and `val`"));
                 };
                 if length(value) == Some(2) && value.get("val").is_none() {
                     return misfit("no members but `tag` and `val`");
@@ -271,15 +265,17 @@ impl Arguments<'_> {
                 let inner = at(|| "val".to_owned(), inner)?;
                 Ok(Val::Variant(self.text(name)?, inner))
             }
-            Type::Result { ok, err } => match (value.get("ok"), value.get("err"), length(value)) {
-                (Some(value), None, Some(1)) => {
-                    Ok(Val::Result(Ok(self.boxed(Some(value), ok.as_deref())?)))
+            (Type::Result { ok, err }, _) => {
+                match (value.get("ok"), value.get("err"), length(value)) {
+                    (Some(value), None, Some(1)) => {
+                        Ok(Val::Result(Ok(self.boxed(Some(value), ok.as_deref())?)))
+                    }
+                    (None, Some(value), Some(1)) => {
+                        Ok(Val::Result(Err(self.boxed(Some(value), err.as_deref())?)))
+                    }
+                    _ => misfit("an object with `ok` or `err`"),
                 }
-                (None, Some(value), Some(1)) => {
-                    Ok(Val::Result(Err(self.boxed(Some(value), err.as_deref())?)))
-                }
-                _ => misfit("an object with `ok` or `err`"),
-            },
+            }
         }
     }
 
@@ -304,14 +300,8 @@ impl Arguments<'_> {
         }
     }
 
-    fn record(&mut self, value: &Value, fields: &[(String, std::sync::Arc<Type>)]) -> Read {
-        let Value::Object(members) = value else {
-            return misfit("an object");
-        };
-        let known = |name: &String| fields.iter().any(|(field, _)| field == name);
-        if let Some(name) = members.keys().find(|name| !known(name)) {
-            return at(|| name.clone(), misfit("no such field"));
-        }
+    fn record(&mut self, value: &Value, fields: &[(String, Arc<Type>)]) -> Read {
+        let members = members(value, fields, "field")?;
         self.take(fields.len(), size_of::<(String, Val)>())?;
         let mut read = Vec::with_capacity(fields.len());
         for (name, ty) in fields {
@@ -342,12 +332,8 @@ impl Arguments<'_> {
             return misfit(format!("at most {} words", names.len()));
         }
         // A repeated word is one flag.
-        let given = |name: &&String| values.iter().any(|value| value.as_str() == Some(name));
-        let known = |value: &Value| {
-            value
-                .as_str()
-                .is_some_and(|word| names.iter().any(|name| name == word))
-        };
+        let given = |name: &&String| values.iter().any(|value| value == name.as_str());
+        let known = |value: &Value| names.iter().any(|name| value == name.as_str());
         if let Some(index) = values.iter().position(|value| !known(value)) {
             return at(
                 || index.to_string(),
@@ -363,8 +349,8 @@ impl Arguments<'_> {
     }
 }
 
-fn list(names: &[String]) -> String {
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+fn list<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    let names: Vec<&str> = names.into_iter().map(String::as_str).collect();
     toolward_bundle::text::list(&names)
 }
 
@@ -374,15 +360,11 @@ fn length(value: &Value) -> Option<usize> {
 
 /// A number as an integer. 1.0 is also an integer.
 fn integer(number: &Number) -> Option<i128> {
-    if let Some(number) = number.as_u64() {
-        return Some(number.into());
-    }
-    if let Some(number) = number.as_i64() {
-        return Some(number.into());
-    }
-    let number = number.as_f64()?;
-    let whole = number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0;
-    whole.then_some(number as i128)
+    number.as_i128().or_else(|| {
+        let number = number.as_f64()?;
+        let whole = number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0;
+        whole.then_some(number as i128)
+    })
 }
 
 /// Reads an integer from a number, or from a decimal text if the type has 64 bits.
@@ -420,14 +402,11 @@ fn sized(value: &Value, signed: bool, bits: u32) -> Read {
 }
 
 fn float(value: &Value) -> Read<f64> {
-    match value {
-        Value::Number(number) => number.as_f64().map_or_else(|| misfit("a number"), Ok),
-        Value::String(word) => match word.as_str() {
-            "NaN" => Ok(f64::NAN),
-            "Infinity" => Ok(f64::INFINITY),
-            "-Infinity" => Ok(f64::NEG_INFINITY),
-            _ => misfit("a number"),
-        },
+    match (value.as_f64(), value.as_str()) {
+        (Some(number), _) => Ok(number),
+        (_, Some("NaN")) => Ok(f64::NAN),
+        (_, Some("Infinity")) => Ok(f64::INFINITY),
+        (_, Some("-Infinity")) => Ok(f64::NEG_INFINITY),
         _ => misfit("a number"),
     }
 }

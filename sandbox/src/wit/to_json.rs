@@ -98,14 +98,12 @@ impl Serialize for Json<'_> {
             (Val::U64(value), _) => value.serialize(to),
             (Val::S64(value), _) if value.unsigned_abs() > MAX_INTEGER => to.collect_str(value),
             (Val::S64(value), _) => value.serialize(to),
-            (Val::Float32(value), _) => match word(f64::from(*value)) {
-                Some(word) => word.serialize(to),
-                None => value.serialize(to),
-            },
-            (Val::Float64(value), _) => match word(*value) {
-                Some(word) => word.serialize(to),
-                None => value.serialize(to),
-            },
+            (Val::Float32(value), _) if let Some(word) = word(f64::from(*value)) => {
+                word.serialize(to)
+            }
+            (Val::Float32(value), _) => value.serialize(to),
+            (Val::Float64(value), _) if let Some(word) = word(*value) => word.serialize(to),
+            (Val::Float64(value), _) => value.serialize(to),
             (Val::Char(value), _) => value.serialize(to),
             (Val::String(value) | Val::Enum(value), _) => value.serialize(to),
             (Val::List(values), ty) if ty.is_bytes() && form.bytes != BytesForm::Array => {
