@@ -27,18 +27,11 @@ impl Tool {
             execute,
         })
     }
-}
 
-impl Tool {
     async fn run(&self, store: &mut Store<State>, call: WorldCall<'_>) -> Result<DriverEnd> {
-        let Tool {
-            world,
-            component,
-            execute,
-        } = self;
-        let instance = component.instantiate_async(&mut *store).await?;
+        let instance = self.component.instantiate_async(&mut *store).await?;
         let function = instance
-            .get_typed_func::<(&[u8],), (Result<Vec<u8>, String>,)>(&mut *store, execute)?;
+            .get_typed_func::<(&[u8],), (Result<Vec<u8>, String>,)>(&mut *store, &self.execute)?;
         let (returned,) = function
             .call_async(&mut *store, (call.invocation.input.as_bytes(),))
             .await?;
@@ -57,7 +50,7 @@ impl Tool {
             }
             Err(message) => ForeignResult::Failed(message),
         };
-        Ok(match (world.output)(result) {
+        Ok(match (self.world.output)(result) {
             Ok(output) => CallEnd::Done(DriverOutput::new(output.to_string())),
             Err(error) => wit::failed(&error.code, error.message, error.cause),
         })

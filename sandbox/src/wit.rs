@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toolward_bundle::component::{Function, Type};
 use toolward_contract::driver::{ResultForm, WitCall, domain_code};
 use toolward_policy::LimitName;
-use wasmtime::component::{ComponentExportIndex, Func, InstancePre, Val};
+use wasmtime::component::{ComponentExportIndex, InstancePre, Val};
 use wasmtime::{Error, Result, Store};
 
 use self::from_json::{Arguments, Refused};
@@ -127,11 +127,9 @@ impl Exported {
             Ok(parameter) => parameter,
             Err(error) => return Ok(CallEnd::Failed(error)),
         };
-        let Exported {
-            component, index, ..
-        } = self;
-        let instance = component.instantiate_async(&mut *store).await?;
-        let returned = typed.call(&instance, store, index, &parameter).await?;
+        let instance = self.component.instantiate_async(&mut *store).await?;
+        let returned = typed.call(&instance, store, &self.index, &parameter);
+        let returned = returned.await?;
         let limiter = &mut store.data_mut().limiter;
         // Counts the returned value, its base64 and its JSON.
         limiter.held.keep(returned.bytes().saturating_mul(4));
@@ -157,27 +155,20 @@ impl Exported {
             Ok(parameters) => parameters,
             Err(error) => return Ok(CallEnd::Failed(error)),
         };
-        let Exported {
-            component,
-            index,
-            function,
-            ..
-        } = self;
-        let instance = component.instantiate_async(&mut *store).await?;
-        let func: Func = instance
-            .get_func(&mut *store, index)
-            .ok_or_else(|| Error::msg("the function is gone"))?;
-        let mut results = vec![Val::Bool(false); usize::from(function.result.is_some())];
+        let instance = self.component.instantiate_async(&mut *store).await?;
+        let func = instance.get_func(&mut *store, self.index);
+        let func = func.ok_or_else(|| Error::msg("the function is gone"))?;
+        let result_type = self.function.result.as_deref();
+        let mut results = vec![Val::Bool(false); usize::from(result_type.is_some())];
         func.call_async(&mut *store, &parameters, &mut results)
             .await?;
         drop(parameters);
 
         let limiter = &mut store.data_mut().limiter;
-        limiter
-            .held
-            .keep(results.iter().map(weight::of_value).sum());
+        let held = results.iter().map(weight::of_value).sum();
+        limiter.held.keep(held);
         limiter.settle()?;
-        let value = results.first().zip(function.result.as_deref());
+        let value = results.first().zip(result_type);
         let (value, is_error) = match (self.call.result, value) {
             (ResultForm::Unwrap, Some((Val::Result(Ok(value)), Type::Result { ok, .. }))) => {
                 (value.as_deref().zip(ok.as_deref()), false)

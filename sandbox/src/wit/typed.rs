@@ -110,21 +110,19 @@ impl Typed {
     {
         match (self.result, self.fails) {
             (Kind::Text, false) => {
-                let text = returned::<P, String>(instance, store, index, parameters).await?;
+                let text = returned(instance, store, index, parameters).await?;
                 Ok(Returned::Text(text))
             }
             (Kind::Bytes, false) => {
-                let bytes = returned::<P, Vec<u8>>(instance, store, index, parameters).await?;
+                let bytes = returned(instance, store, index, parameters).await?;
                 Ok(Returned::Bytes(bytes))
             }
             (Kind::Text, true) => {
-                type Out = std::result::Result<String, String>;
-                let text = returned::<P, Out>(instance, store, index, parameters).await?;
+                let text: Result<_, _> = returned(instance, store, index, parameters).await?;
                 Ok(text.map_or_else(Returned::Failed, Returned::Text))
             }
             (Kind::Bytes, true) => {
-                type Out = std::result::Result<Vec<u8>, String>;
-                let bytes = returned::<P, Out>(instance, store, index, parameters).await?;
+                let bytes: Result<_, _> = returned(instance, store, index, parameters).await?;
                 Ok(bytes.map_or_else(Returned::Failed, Returned::Bytes))
             }
         }
