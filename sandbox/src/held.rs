@@ -54,9 +54,7 @@ impl Held {
 
     /// Counts bytes that are held until the handle `number` is closed.
     pub(crate) fn add(&mut self, number: u32, bytes: u64) {
-        let Ok(index) = usize::try_from(number) else {
-            return self.keep(bytes);
-        };
+        let index = number as usize;
         if index >= self.by_handle.len() {
             self.by_handle.resize(index.saturating_add(1), 0);
         }
@@ -68,9 +66,9 @@ impl Held {
 
     /// Subtracts a part of the bytes that are held with a handle.
     pub(crate) fn sub(&mut self, number: u32, bytes: u64) {
-        let index = usize::try_from(number).unwrap_or(usize::MAX);
-        let own = self.by_handle.get_mut(index);
-        let Some(own) = own else { return };
+        let Some(own) = self.by_handle.get_mut(number as usize) else {
+            return;
+        };
         let bytes = bytes.min(*own);
         *own = own.saturating_sub(bytes);
         self.bytes = self.bytes.saturating_sub(bytes);
@@ -78,8 +76,7 @@ impl Held {
 
     /// Subtracts all bytes that are held with a handle, and returns their number.
     pub(crate) fn free(&mut self, number: u32) -> u64 {
-        let index = usize::try_from(number).unwrap_or(usize::MAX);
-        let own = self.by_handle.get_mut(index);
+        let own = self.by_handle.get_mut(number as usize);
         let bytes = own.map_or(0, std::mem::take);
         self.bytes = self.bytes.saturating_sub(bytes);
         bytes
@@ -87,8 +84,8 @@ impl Held {
 
     /// The bytes that are held with a handle.
     pub(crate) fn of(&self, number: u32) -> u64 {
-        let index = usize::try_from(number).unwrap_or(usize::MAX);
-        self.by_handle.get(index).copied().unwrap_or(0)
+        let own = self.by_handle.get(number as usize);
+        own.copied().unwrap_or(0)
     }
 
     /// Moves the held bytes from one handle to another.
@@ -114,7 +111,7 @@ impl Shared {
 
     /// Counts `bytes` until the returned value is dropped.
     pub(crate) fn hold(&self, bytes: u64) -> HeldBytes {
-        self.0.fetch_add(bytes, Ordering::Relaxed);
+        self.keep(bytes);
         HeldBytes {
             counter: self.clone(),
             bytes,
@@ -155,7 +152,7 @@ pub(crate) struct HeldBytes {
 
 impl Drop for HeldBytes {
     fn drop(&mut self) {
-        self.counter.0.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.counter.give_back(self.bytes);
     }
 }
 
