@@ -16,8 +16,6 @@ use crate::held::Shared;
 /// One captured stream; clones share the same bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Capture {
-    /// The limit that errors name.
-    limit: LimitName,
     capacity: u64,
     bytes: Arc<Mutex<Vec<u8>>>,
     held: Shared,
@@ -27,9 +25,8 @@ pub(crate) struct Capture {
 const CHUNK: usize = 64 << 10;
 
 impl Capture {
-    pub(crate) fn new(limit: LimitName, capacity: u64, held: Shared) -> Self {
+    pub(crate) fn new(capacity: u64, held: Shared) -> Self {
         Self {
-            limit,
             capacity,
             bytes: Arc::default(),
             held,
@@ -52,19 +49,13 @@ impl Capture {
         let room = usize::try_from(self.capacity)
             .unwrap_or(usize::MAX)
             .saturating_sub(bytes.len());
-        if let Some(fitting) = new.get(..room)
-            && new.len() > room
-        {
-            // Keeps the bytes that fit, since they often show what went wrong.
-            bytes.extend_from_slice(fitting);
-            return Err(Exceeded::new(
-                self.limit,
-                (bytes.len() - fitting.len() + new.len()) as u64,
-                self.capacity,
-            ));
+        let used = bytes.len().saturating_add(new.len()) as u64;
+        // Keeps the bytes that fit, since they often show what went wrong.
+        bytes.extend_from_slice(new.get(..room).unwrap_or(new));
+        match used > self.capacity {
+            true => Err(Exceeded::new(LimitName::Stdio, used, self.capacity)),
+            false => Ok(()),
         }
-        bytes.extend_from_slice(new);
-        Ok(())
     }
 }
 
@@ -112,7 +103,7 @@ mod tests {
 
     #[test]
     fn bytes_beyond_the_cap_are_refused_and_those_before_it_kept() {
-        let capture = Capture::new(LimitName::Stdio, 4, Shared::default());
+        let capture = Capture::new(4, Shared::default());
         capture.append(b"abc").expect("fits");
         let exceeded = capture.append(b"def").expect_err("does not fit");
         assert_eq!((exceeded.used, exceeded.allowed), (6, 4));
@@ -121,7 +112,7 @@ mod tests {
 
     #[test]
     fn exactly_the_cap_is_allowed() {
-        let capture = Capture::new(LimitName::Stdio, 4, Shared::default());
+        let capture = Capture::new(4, Shared::default());
         capture.append(b"abcd").expect("fits");
         assert_eq!(capture.take(), "abcd");
     }

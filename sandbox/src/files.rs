@@ -57,14 +57,21 @@ pub struct FileGrant {
 pub(crate) struct Ctx(Option<Arc<Shared>>);
 
 impl Ctx {
-    /// The access of one attempt of a call, whose attempts share counters and violations.
-    pub(crate) fn new(grant: FileGrant, violations: Violations, held: held::Shared) -> Self {
-        Self(Some(Arc::new(Shared {
-            grant,
-            violations,
-            exceeded: OnceLock::new(),
-            held,
-        })))
+    /// The access of one attempt of a call, whose attempts share counters and violations. Without a
+    /// grant, there are no files.
+    pub(crate) fn new(
+        grant: Option<FileGrant>,
+        violations: &Violations,
+        held: &held::Shared,
+    ) -> Self {
+        Self(grant.map(|grant| {
+            Arc::new(Shared {
+                grant,
+                violations: violations.clone(),
+                exceeded: OnceLock::new(),
+                held: held.clone(),
+            })
+        }))
     }
 
     /// The limit that made the host drop a write of this attempt, if any. The guest's result may

@@ -91,7 +91,7 @@ pub(crate) struct Limiter {
 }
 
 /// Bytes of memory of the guest, and of the host for the guest.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Memory {
     /// The bytes of all linear memories and tables together. They never shrink.
     linear: u64,
@@ -150,8 +150,12 @@ impl Memory {
         self.peak = self.peak.max(used);
     }
 
-    fn refuse(&mut self, used: u64) {
-        self.refused = Some(Exceeded::new(LimitName::Memory, used, self.allowed));
+    /// Whether `used` bytes are allowed. If not, they count as refused.
+    fn allows(&mut self, used: u64) -> bool {
+        if used > self.allowed {
+            self.refused = Some(Exceeded::new(LimitName::Memory, used, self.allowed));
+        }
+        used <= self.allowed
     }
 }
 
@@ -159,14 +163,8 @@ impl Limiter {
     pub(crate) fn new(memory_bytes: u64, table_elements: u64) -> Self {
         Self {
             memory: Memory {
-                linear: 0,
-                peak: 0,
                 allowed: memory_bytes,
-                refused: None,
-                lease: None,
-                leased: 0,
-                moves: false,
-                copied: false,
+                ..Memory::default()
             },
             tables: 0,
             tables_allowed: table_elements,
@@ -175,15 +173,16 @@ impl Limiter {
         }
     }
 
-    /// Also takes the memory from the lease of the call.
-    pub(crate) fn within(mut self, lease: Option<Arc<dyn MemoryBudget>>) -> Self {
-        self.memory.lease = lease.as_ref().map(Arc::downgrade);
-        self
-    }
-
-    /// Sets how the memories are placed in the address space.
-    pub(crate) fn lay_out(&mut self, layout: MemoryLayout) {
+    /// Also takes the memory from the lease of the call. `layout` is how the memories are placed in
+    /// the address space.
+    pub(crate) fn within(
+        mut self,
+        lease: Option<&Arc<dyn MemoryBudget>>,
+        layout: MemoryLayout,
+    ) -> Self {
+        self.memory.lease = lease.map(Arc::downgrade);
         self.memory.moves = layout == MemoryLayout::Compact;
+        self
     }
 
     /// The peak of the guest's memories and the host's memory for the call, in bytes.
@@ -257,8 +256,7 @@ impl ResourceLimiter for Limiter {
         }
         let growth = desired.saturating_sub(current) as u64;
         let used = self.used().saturating_add(growth);
-        if used > self.memory.allowed {
-            self.memory.refuse(used);
+        if !self.memory.allows(used) {
             return Ok(false);
         }
         self.memory.lease_growth(used, current as u64)?;
@@ -278,8 +276,7 @@ impl ResourceLimiter for Limiter {
         let elements = desired.saturating_sub(current) as u64;
         let growth = elements.saturating_mul(ELEMENT);
         let used = self.used().saturating_add(growth);
-        if used > self.memory.allowed {
-            self.memory.refuse(used);
+        if !self.memory.allows(used) {
             return Ok(false);
         }
         let next = self.tables.saturating_add(elements);
@@ -376,8 +373,7 @@ mod tests {
     fn a_memory_that_moves_counts_twice_while_it_is_copied() {
         const MIB: u64 = 1 << 20;
         let lease: Arc<dyn MemoryBudget> = Arc::new(EightMib);
-        let mut limiter = Limiter::new(256 * MIB, 10).within(Some(lease.clone()));
-        limiter.lay_out(MemoryLayout::Compact);
+        let mut limiter = Limiter::new(256 * MIB, 10).within(Some(&lease), MemoryLayout::Compact);
         let mut grow = |from: u64, to: u64| {
             let grown = limiter.memory_growing((from * MIB) as usize, (to * MIB) as usize, None);
             let covered = limiter.memory.leased / MIB;

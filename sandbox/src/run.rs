@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use toolward_bundle::component::{Function, HANDLER};
 use toolward_contract::driver::World as Target;
 use toolward_policy::{LimitName, own};
-use wasmtime::component::{Component, InstancePre};
+use wasmtime::component::{Component, InstancePre, ResourceTableError};
 use wasmtime::{Engine, Store, Trap, WasmBacktrace};
 
 use crate::bindings::DriverPre;
@@ -180,9 +180,8 @@ pub async fn attempt(
 ) -> (AttemptOutcome, Usage, Option<Instance>) {
     let limits = grant.limits;
     let result_size = call.world.result_size(limits);
-    let state = State::new(grant, &own, memory.clone());
+    let state = State::new(grant, &own, memory.as_ref(), call.driver.layout);
     let mut store = Store::new(&call.driver.engine, state);
-    store.data_mut().limiter.lay_out(call.driver.layout);
     let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
 
     let polls = Arc::new(Polls::default());
@@ -194,17 +193,12 @@ pub async fn attempt(
         Ok(()) => {
             let mut guest = pin!(async {
                 // The instances are counted before they are created.
-                store
-                    .data_mut()
-                    .limiter
-                    .held
-                    .keep(call.driver.instance_bytes);
-                store.data_mut().limiter.settle()?;
-                let invocation = call.invocation;
-                (call
-                    .world
-                    .execute(&mut store, WorldCall { invocation, limits }))
-                .await
+                let limiter = &mut store.data_mut().limiter;
+                limiter.held.keep(call.driver.instance_bytes);
+                limiter.settle()?;
+                let (world, invocation) = (call.world, call.invocation);
+                let running = world.execute(&mut store, WorldCall { invocation, limits });
+                running.await
             });
             let counted = poll_fn(|context| {
                 polls.counted();
@@ -309,9 +303,7 @@ fn classify(
         return AttemptOutcome::Exceeded(exceeded);
     }
     match error.downcast_ref::<Trap>() {
-        Some(Trap::OutOfFuel) => {
-            return AttemptOutcome::Fuel { allowed: fuel };
-        }
+        Some(Trap::OutOfFuel) => return AttemptOutcome::Fuel { allowed: fuel },
         Some(Trap::StackOverflow) => {
             let allowed = own::STACK_BYTES;
             return AttemptOutcome::Exceeded(Exceeded::new(LimitName::Stack, allowed, allowed));
@@ -324,32 +316,21 @@ fn classify(
         // An error inside the guest has a backtrace of the guest: a host call passed too much.
         // Without a backtrace, the result is too large.
         let limiter = &store.data().limiter;
-        let (limit, allowed, room, most) = match error.is::<WasmBacktrace>() {
-            true => {
-                let room = limiter.lifted(HOST_CALL_BYTES);
-                let allowed = HOST_CALL_BYTES as u64;
-                (LimitName::HostCall, allowed, room, HOST_CALL_BYTES)
-            }
+        let (over, no_room) = match error.is::<WasmBacktrace>() {
+            true => (
+                Exceeded::over(LimitName::HostCall, HOST_CALL_BYTES as u64),
+                limiter.no_room(limiter.lifted(HOST_CALL_BYTES), HOST_CALL_BYTES),
+            ),
             false => (
-                LimitName::Output,
-                limits.output_bytes,
-                limiter.result(result_size),
-                result_size.most,
+                Exceeded::over(LimitName::Output, limits.output_bytes),
+                limiter.no_room(limiter.result(result_size), result_size.most),
             ),
         };
-        if let Some(exceeded) = limiter.no_room(room, most) {
-            return AttemptOutcome::Exceeded(exceeded);
-        }
-        return AttemptOutcome::Exceeded(Exceeded::over(limit, allowed));
+        return AttemptOutcome::Exceeded(no_room.unwrap_or(over));
     }
-    let resources = limits.resources;
-    if text.contains("store handle limit exceeded")
-        || matches!(
-            error.downcast_ref::<wasmtime::component::ResourceTableError>(),
-            Some(wasmtime::component::ResourceTableError::Full)
-        )
-    {
-        return AttemptOutcome::Exceeded(Exceeded::over(LimitName::Resources, resources));
+    let is_full = matches!(error.downcast_ref(), Some(ResourceTableError::Full));
+    if is_full || text.contains("store handle limit exceeded") {
+        return AttemptOutcome::Exceeded(Exceeded::over(LimitName::Resources, limits.resources));
     }
     AttemptOutcome::Trapped(text)
 }

@@ -4,7 +4,6 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use toolward_policy::LimitName;
 use wasmtime::Store;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::p2::bindings::random::insecure_seed;
@@ -17,7 +16,7 @@ use crate::files;
 use crate::http::{self, Hooks};
 use crate::imports::{self, Imports, Meter};
 use crate::invocation::{DriverEnd, Invocation};
-use crate::limiter::{Limiter, ResultSize};
+use crate::limiter::{Limiter, MemoryLayout, ResultSize};
 use crate::limits::{AttemptLimits, CallLimits, MemoryBudget};
 use crate::result::LogRecord;
 use crate::violations::Violations;
@@ -66,13 +65,15 @@ impl State {
     pub(crate) fn new(
         grant: &CallGrant<'_>,
         limits: &AttemptLimits,
-        memory: Option<Arc<dyn MemoryBudget>>,
+        memory: Option<&Arc<dyn MemoryBudget>>,
+        layout: MemoryLayout,
     ) -> Self {
         let call = grant.limits;
-        let limiter = Limiter::new(limits.memory_bytes, call.table_elements).within(memory);
+        let limiter = Limiter::new(limits.memory_bytes, call.table_elements);
+        let limiter = limiter.within(memory, layout);
         let held = limiter.held.shared();
-        let stdout = Capture::new(LimitName::Stdio, call.stdio_bytes, held.clone());
-        let stderr = Capture::new(LimitName::Stdio, call.stdio_bytes, held.clone());
+        let stdout = Capture::new(call.stdio_bytes, held.clone());
+        let stderr = Capture::new(call.stdio_bytes, held.clone());
         let hooks = Hooks {
             imports: grant.imports.clone(),
             violations: grant.violations.clone(),
@@ -84,12 +85,7 @@ impl State {
             wasi: None,
             insecure_seed: InsecureSeed::default(),
             table,
-            files: grant
-                .files
-                .as_ref()
-                .map_or_else(files::Ctx::default, |files| {
-                    files::Ctx::new(files.clone(), grant.violations.clone(), held.clone())
-                }),
+            files: files::Ctx::new(grant.files.clone(), grant.violations, held),
             limiter,
             stdout,
             stderr,
@@ -103,9 +99,7 @@ impl State {
             hooks,
         }
     }
-}
 
-impl State {
     /// Lends the state to an import that [`Imports`] answers.
     pub(crate) fn answered(&mut self) -> imports::View<'_> {
         self.in_import = true;

@@ -88,13 +88,13 @@ impl Guest {
         Self {
             tree,
             ctx: Ctx::new(
-                FileGrant {
+                Some(FileGrant {
                     plan,
                     limits: *limits,
                     counters: counters.clone(),
-                },
-                violations.clone(),
-                crate::held::Shared::default(),
+                }),
+                &violations,
+                &crate::held::Shared::default(),
             ),
             table: ResourceTable::new(),
             counters,

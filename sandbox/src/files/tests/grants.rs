@@ -221,13 +221,13 @@ async fn of_workspaces_nested_in_each_other_the_inner_one_decides() {
     ];
     let plan = Arc::new(plan(&grants).expect("a plan"));
     guest.ctx = Ctx::new(
-        FileGrant {
+        Some(FileGrant {
             plan,
             limits: LIMITS,
             counters: guest.counters.clone(),
-        },
-        guest.violations.clone(),
-        crate::held::Shared::default(),
+        }),
+        &guest.violations,
+        &crate::held::Shared::default(),
     );
     assert_eq!(guest.preopens(), ["/w", "/w/sub"]);
     assert_eq!(guest.read("sub/a.md").await, Ok("inner".to_owned()));

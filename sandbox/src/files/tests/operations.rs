@@ -103,13 +103,13 @@ async fn metadata_tells_nothing_of_the_host() {
     guest.counters = Arc::default();
     let shared = guest.ctx.0.as_ref().expect("granted");
     guest.ctx = Ctx::new(
-        FileGrant {
+        Some(FileGrant {
             plan: shared.grant.plan.clone(),
             limits: LIMITS,
             counters: guest.counters.clone(),
-        },
-        guest.violations.clone(),
-        crate::held::Shared::default(),
+        }),
+        &guest.violations,
+        &crate::held::Shared::default(),
     );
     assert_ne!(first, hash(&mut guest).await);
 }
