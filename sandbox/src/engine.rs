@@ -169,13 +169,7 @@ pub struct Ready {
     pub(crate) linker: Linker<State>,
 }
 
-impl std::fmt::Debug for Ready {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ready")
-            .field("profile", &self.profile)
-            .finish_non_exhaustive()
-    }
-}
+toolward_support::opaque!(Ready);
 
 /// A linker with WASI 0.2 and the imports of all versions of the driver world. Built once per
 /// engine.
