@@ -10,8 +10,8 @@ use serde_json::Value;
 use toolward_contract::json::weight::{string, value};
 
 pub use code::{ErrorClass, ErrorCode, WorldErrorCode};
-pub use error::{CallError, Origin};
-pub use error::{shortened, too_much_memory};
+pub(crate) use error::milliseconds;
+pub use error::{CallError, Origin, shortened, too_much_memory};
 
 /// The output of a tool.
 #[derive(Debug, Clone, PartialEq)]

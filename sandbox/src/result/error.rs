@@ -56,7 +56,7 @@ pub struct CallError {
     /// How long to wait before a retry.
     #[serde(
         rename = "retry_after_ms",
-        serialize_with = "milliseconds",
+        serialize_with = "to_milliseconds",
         deserialize_with = "from_milliseconds",
         default,
         skip_serializing_if = "Option::is_none"
@@ -76,10 +76,8 @@ pub struct CallError {
 }
 
 #[expect(clippy::ref_option, reason = "the signature that serde asks for")]
-fn milliseconds<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-    value
-        .map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
-        .serialize(serializer)
+fn to_milliseconds<S: Serializer>(value: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    value.map(milliseconds).serialize(to)
 }
 
 fn from_milliseconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
@@ -196,16 +194,12 @@ impl CallError {
 
     /// The error of a call that did not end in time.
     pub fn timed_out(allowed: Duration, took: Duration) -> Self {
-        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let (took, allowed) = (milliseconds(took), milliseconds(allowed));
         Self::of(
             ErrorCode::TIMEOUT,
-            format!("the call did not end within {} ms", millis(allowed)),
+            format!("the call did not end within {allowed} ms"),
         )
-        .with_limit(Exceeded::new(
-            LimitName::Timeout,
-            millis(took),
-            millis(allowed),
-        ))
+        .with_limit(Exceeded::new(LimitName::Timeout, took, allowed))
         .with_hint(
             "ask for less, or raise the contract's `timeout_ms` and the host's limit `timeout_ms`",
         )
@@ -261,6 +255,10 @@ impl From<EndsCall> for CallError {
     fn from(ends: EndsCall) -> Self {
         Self::violated(&ends.0)
     }
+}
+
+pub(crate) fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The error if a text fits into the memory limit, but the values parsed from it do not.

@@ -3,7 +3,9 @@
 
 use crate::bindings::toolward::driver::types;
 use crate::invocation::DriverOutput;
-use crate::result::{Annotations, Block, BlockContent, CallError, Output, ResourceBody, Role};
+use crate::result::{
+    Annotations, Block, BlockContent, CallError, Output, ResourceBody, Role, milliseconds,
+};
 
 // With equal sizes, `collect` converts the blocks in place. Otherwise both lists would exist at
 // once.
@@ -33,9 +35,7 @@ pub(crate) fn error_to_guest(error: CallError) -> types::ToolError {
         code: error.code.as_str().to_owned(),
         message: error.message,
         retryable: error.retryable,
-        retry_after_ms: error
-            .retry_after
-            .map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX)),
+        retry_after_ms: error.retry_after.map(milliseconds),
         cause: error.cause.map(|cause| cause.to_string()),
     }
 }
