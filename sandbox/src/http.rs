@@ -5,7 +5,6 @@ mod bodies;
 mod messages;
 pub(crate) mod view;
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -14,8 +13,7 @@ use http::uri::Scheme;
 use http_body_util::BodyExt as _;
 use toolward_contract::capability::Class;
 use toolward_egress::{
-    Denied, Error as EgressError, Limit, LimitKind, NetworkError, NetworkKind, Rule, Stage,
-    Timeout, Timeouts, headers,
+    Error as EgressError, Limit, LimitKind, NetworkKind, Rule, Stage, Timeouts, headers,
 };
 use wasmtime_wasi_http::{
     Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks,
@@ -45,7 +43,6 @@ pub(crate) struct Hooks {
     pub(crate) held: Shared,
 }
 
-type Sent<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
 impl WasiHttpHooks for Hooks {
@@ -97,7 +94,7 @@ impl WasiHttpHooks for Hooks {
             return Box::new(std::future::ready(Err(to_guest(error))));
         }
         let held = self.held.clone();
-        let sent: Sent<_> = Box::pin(async move {
+        Box::new(async move {
             let result = match first {
                 Poll::Ready(result) => result,
                 Poll::Pending => sending.await,
@@ -110,8 +107,7 @@ impl WasiHttpHooks for Hooks {
             });
             let done: Worker = Box::new(std::future::ready(Ok(())));
             Ok((response, done))
-        });
-        Box::new(sent)
+        })
     }
 }
 
@@ -126,23 +122,35 @@ fn to_guest(error: &HttpError) -> Error {
 
 fn of_egress(error: &EgressError) -> Error {
     match error {
-        EgressError::Denied(denied) => of_denied(denied),
+        EgressError::Denied(denied) => match denied.rule {
+            Rule::Address => Error::DestinationIpProhibited,
+            Rule::MethodForbidden => Error::HttpRequestMethodInvalid,
+            _ => Error::HttpRequestDenied,
+        },
         EgressError::Limit(limit) => of_limit(limit),
-        EgressError::Timeout(timeout) => of_timeout(timeout),
-        EgressError::Network(network) => of_network(network),
+        EgressError::Timeout(timeout) => match timeout.stage {
+            Stage::Resolve => Error::DnsTimeout,
+            Stage::RequestBody => Error::ConnectionWriteTimeout,
+            Stage::FirstByte => Error::HttpResponseTimeout,
+            Stage::BetweenBytes => Error::ConnectionReadTimeout,
+            _ => Error::ConnectionTimeout,
+        },
+        EgressError::Network(network) => match network.kind {
+            NetworkKind::Dns => Error::DnsError {
+                rcode: None,
+                info_code: None,
+            },
+            NetworkKind::Connect => Error::ConnectionRefused,
+            NetworkKind::Terminated => Error::ConnectionTerminated,
+            NetworkKind::TlsCertificate => Error::TlsCertificateError,
+            NetworkKind::TlsProtocol | NetworkKind::TlsRoots => Error::TlsProtocolError,
+            _ => Error::HttpProtocolError,
+        },
         EgressError::Secret(error) => {
             tracing::warn!(%error, "a request was not sent, since its secret can't be put in");
             Error::HttpRequestDenied
         }
         _ => Error::InternalError(None),
-    }
-}
-
-fn of_denied(denied: &Denied) -> Error {
-    match denied.rule {
-        Rule::Address => Error::DestinationIpProhibited,
-        Rule::MethodForbidden => Error::HttpRequestMethodInvalid,
-        _ => Error::HttpRequestDenied,
     }
 }
 
@@ -155,29 +163,5 @@ fn of_limit(limit: &Limit) -> Error {
         LimitKind::RequestHeadBytes => Error::HttpRequestHeaderSectionSize(small),
         LimitKind::ResponseHeadBytes => Error::HttpResponseHeaderSectionSize(small),
         _ => Error::HttpRequestDenied,
-    }
-}
-
-fn of_timeout(timeout: &Timeout) -> Error {
-    match timeout.stage {
-        Stage::Resolve => Error::DnsTimeout,
-        Stage::RequestBody => Error::ConnectionWriteTimeout,
-        Stage::FirstByte => Error::HttpResponseTimeout,
-        Stage::BetweenBytes => Error::ConnectionReadTimeout,
-        _ => Error::ConnectionTimeout,
-    }
-}
-
-fn of_network(network: &NetworkError) -> Error {
-    match network.kind {
-        NetworkKind::Dns => Error::DnsError {
-            rcode: None,
-            info_code: None,
-        },
-        NetworkKind::Connect => Error::ConnectionRefused,
-        NetworkKind::Terminated => Error::ConnectionTerminated,
-        NetworkKind::TlsCertificate => Error::TlsCertificateError,
-        NetworkKind::TlsProtocol | NetworkKind::TlsRoots => Error::TlsProtocolError,
-        _ => Error::HttpProtocolError,
     }
 }
