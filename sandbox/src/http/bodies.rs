@@ -108,7 +108,7 @@ impl HostFutureTrailers for View<'_> {
         let got = HostFutureTrailers::get(&mut self.http, trailers)?;
         if let Some(Ok(Ok(Some(fields)))) = &got {
             let same = Resource::new_borrow(fields.rep());
-            self.counted(same)?;
+            self.counted(0, same)?;
         }
         Ok(got)
     }

@@ -88,7 +88,7 @@ impl HostOutgoingRequest for View<'_> {
     fn headers(&mut self, request: Outgoing) -> Result<Fields> {
         let bytes = self.held.of(request.rep());
         let fields = HostOutgoingRequest::headers(&mut self.http, request)?;
-        self.counted_as(bytes, fields)
+        self.counted(bytes, fields)
     }
 }
 
@@ -113,7 +113,7 @@ impl HostOutgoingResponse for View<'_> {
 
     fn headers(&mut self, response: OutgoingResponse) -> Result<Fields> {
         let fields = HostOutgoingResponse::headers(&mut self.http, response)?;
-        self.counted(fields)
+        self.counted(0, fields)
     }
 
     freed!(HostOutgoingResponse, OutgoingResponse);
@@ -154,7 +154,7 @@ impl HostIncomingResponse for View<'_> {
 
     fn headers(&mut self, response: Response) -> Result<Fields> {
         let fields = HostIncomingResponse::headers(&mut self.http, response)?;
-        self.counted(fields)
+        self.counted(0, fields)
     }
 
     fn consume(&mut self, response: Response) -> Result<Result<IncomingBody, ()>> {
@@ -191,14 +191,9 @@ impl HostResponseOutparam for View<'_> {
 }
 
 impl View<'_> {
-    /// Counts a header map that got a separate handle.
-    pub(super) fn counted(&mut self, fields: Fields) -> Result<Fields> {
-        self.counted_as(0, fields)
-    }
-
-    /// Counts a header map with a separate handle, copied from a map that counts `bytes`. The copy
-    /// has arrays of the same size, even with fewer fields.
-    pub(super) fn counted_as(&mut self, bytes: u64, fields: Fields) -> Result<Fields> {
+    /// Counts a header map with a separate handle. If it is the copy of a map that counts `bytes`,
+    /// it has arrays of the same size, even with fewer fields.
+    pub(super) fn counted(&mut self, bytes: u64, fields: Fields) -> Result<Fields> {
         let own = fields_cost(self.http.table.get(&fields)?);
         self.held.add(fields.rep(), own.max(bytes));
         Ok(fields)
@@ -265,6 +260,6 @@ impl HostFields for View<'_> {
     fn clone(&mut self, fields: Fields) -> Result<Fields> {
         let bytes = self.held.of(fields.rep());
         let copy = HostFields::clone(&mut self.http, fields)?;
-        self.counted_as(bytes, copy)
+        self.counted(bytes, copy)
     }
 }
