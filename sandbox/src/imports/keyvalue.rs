@@ -5,7 +5,8 @@
 mod tests;
 
 use wasmtime::Result;
-use wasmtime::component::{Linker, Resource, ResourceTableError};
+use wasmtime::component::{Linker, Resource};
+use wasmtime_wasi::TrappableError;
 
 use super::{BucketError, BucketOperation, BucketReply, BucketRequest, View, Viewed};
 
@@ -28,28 +29,16 @@ pub struct OpenBucket(String);
 
 type Bucket = Resource<OpenBucket>;
 
-/// Why an operation ended without a result.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// The guest gets an error.
-    Refused(store::Error),
-    /// The guest is ended.
-    Trap(wasmtime::Error),
-}
+/// Why an operation ended without a result: the guest gets an error, or is ended.
+pub(super) type Failure = TrappableError<store::Error>;
 
 impl From<BucketError> for Failure {
     fn from(error: BucketError) -> Self {
         match error {
-            BucketError::Denied => Self::Refused(store::Error::AccessDenied),
-            BucketError::Failed(text) => Self::Refused(store::Error::Other(text)),
-            BucketError::Ends(end) => Self::Trap(end.into()),
+            BucketError::Denied => store::Error::AccessDenied.into(),
+            BucketError::Failed(text) => store::Error::Other(text).into(),
+            BucketError::Ends(end) => Self::trap(end),
         }
-    }
-}
-
-impl From<ResourceTableError> for Failure {
-    fn from(error: ResourceTableError) -> Self {
-        Self::Trap(error.into())
     }
 }
 
@@ -69,7 +58,7 @@ impl View<'_> {
         bucket: &Bucket,
         operation: BucketOperation,
     ) -> Result<BucketReply, Failure> {
-        let bucket = self.table.get(bucket)?.0.clone();
+        let bucket = self.table.get(bucket).map_err(Failure::trap)?.0.clone();
         let request = BucketRequest { bucket, operation };
         Ok(self.imports.bucket(request).await?)
     }
@@ -82,7 +71,7 @@ impl View<'_> {
 /// The error if a reply does not match its request.
 fn unexpected<T>() -> Result<T, Failure> {
     let error = "the reply is of another kind than the request";
-    Err(Failure::Trap(wasmtime::Error::msg(error)))
+    Err(Failure::trap(wasmtime::Error::msg(error)))
 }
 
 impl store::Host for View<'_> {
@@ -92,14 +81,12 @@ impl store::Host for View<'_> {
             operation: BucketOperation::Open,
         };
         self.imports.bucket(request).await?;
-        Ok(self.table.push(OpenBucket(identifier))?)
+        let bucket = self.table.push(OpenBucket(identifier));
+        bucket.map_err(Failure::trap)
     }
 
     fn convert_error(&mut self, failure: Failure) -> Result<store::Error> {
-        match failure {
-            Failure::Refused(error) => Ok(error),
-            Failure::Trap(error) => Err(error),
-        }
+        failure.downcast()
     }
 }
 
