@@ -395,10 +395,8 @@ impl Drop for Turn<'_> {
                 None => runs = seat.turn(GIVEN, OVER),
             }
         }
-        if self.payer.is_some() {
-            self.book(&mut queue);
-        }
         if let Some(payer) = self.payer {
+            self.book(&mut queue);
             queue.accounts.close(payer);
         }
         if runs {
