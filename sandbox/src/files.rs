@@ -57,8 +57,8 @@ pub struct FileGrant {
 pub(crate) struct Ctx(Option<Arc<Shared>>);
 
 impl Ctx {
-    /// The access of one attempt of a call, whose attempts share counters and violations. Without a
-    /// grant, there are no files.
+    /// The access of one attempt of a call, whose attempts share counters and violations. No access
+    /// without a grant.
     pub(crate) fn new(
         grant: Option<FileGrant>,
         violations: &Violations,
