@@ -80,18 +80,19 @@ impl Helper {
     }
 }
 
-/// The file of this program, which starts itself as its helpers.
-pub(crate) fn own_program() -> Result<PathBuf> {
+/// The file of this program, which starts itself as its helpers. `code` is for the failure if the
+/// file can't be found.
+pub(crate) fn own_program(code: Code) -> Result<PathBuf> {
     std::env::current_exe().map_err(|error| {
         let message = format!("this program's own file can't be found: {error}");
-        Failure::failed(Code::BrokerUnavailable, message)
+        Failure::failed(code, message)
     })
 }
 
 /// Returns the command that starts the broker that compiles drivers, and its workers.
 pub(crate) fn compiler() -> Result<BrokerCommand> {
     Ok(BrokerCommand {
-        program: own_program()?,
+        program: own_program(Code::BrokerUnavailable)?,
         broker: vec!["internal-compile-broker".into()],
         worker: vec!["internal-compile-worker".into()],
     })
@@ -111,7 +112,7 @@ pub(crate) fn warn_if_not_kept(broker: &Broker, context: &Context) {
 /// Returns the command that starts the recorder.
 pub(crate) fn recorder() -> Result<RecorderCommand> {
     Ok(RecorderCommand {
-        program: own_program()?,
+        program: own_program(Code::BrokerUnavailable)?,
         arguments: vec!["internal-recorder".into()],
     })
 }
@@ -163,9 +164,8 @@ pub(crate) fn recorded(
 /// Closes the recorder after calls have ended, and warns if not everything may be recorded.
 pub(crate) fn close_recorder(recorder: Option<&CallRecorder>, context: &Context) {
     if let Some(Err(failure)) = recorder.map(CallRecorder::close) {
-        context
-            .report
-            .warning_of("not all of the call may be recorded", &failure);
+        let what = "not all of the call may be recorded";
+        context.report.warning_of(what, &failure);
     }
 }
 
@@ -211,14 +211,13 @@ impl Programs {
         context: &Context,
     ) -> Result<Vec<Check>> {
         let command = Self::command()?;
-        Ok(toolward_operator::programs::checks(
-            &command, trust, files, context,
-        ))
+        let checks = toolward_operator::programs::checks(&command, trust, files, context);
+        Ok(checks)
     }
 
     fn command() -> Result<toolward_programs::ExecCommand> {
         Ok(toolward_programs::ExecCommand {
-            program: own_program()?,
+            program: own_program(Code::BrokerUnavailable)?,
             broker: vec!["internal-exec-broker".into()],
             runner: vec!["internal-exec-runner".into()],
         })

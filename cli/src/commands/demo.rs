@@ -2,7 +2,7 @@
 
 use toolward_operator::demo::{self, Demo, TheftAttempt, TheftOutcome};
 
-use super::mcp::McpClient;
+use super::mcp::{McpClient, started};
 use crate::helper;
 use crate::prelude::*;
 
@@ -34,7 +34,7 @@ impl Arguments {
 
 fn make(arguments: &Arguments, context: &Context) -> Result<Exit> {
     let demo = Demo::make(context, &helper::compiler()?)?;
-    let (place, block) = arguments.client.starting(SERVER, demo.flags())?;
+    let (place, block) = arguments.client.block(SERVER, &started(demo.flags())?)?;
     let directory = demo.directory().display();
     context.note(format!(
         "Made a publisher, whose private key signed two bundles and was deleted, in\n  {directory}\ntrusted it \

@@ -225,7 +225,7 @@ fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
     let folder = folder.map_err(|error| Failure::unreadable(&std::env::temp_dir(), error))?;
     let bundle = folder.path().join("bundle");
     let tool = import::spec_bundle(&bundle, wasm).map_err(failed)?;
-    let mut call = Process::new(own_program()?);
+    let mut call = Process::new(own_program(Code::BrokerUnavailable)?);
     call.args(["--json", "call", tool, "--input", "{}", "--no-cache"])
         .arg("--dev")
         .arg(&bundle)

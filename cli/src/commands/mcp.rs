@@ -7,7 +7,7 @@ mod client;
 use std::any::TypeId;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
-use client::{Server, started};
+use client::Server;
 use toolward_mcp::http::tokens::{self, Entry};
 use toolward_operator::{client_file, settings};
 
@@ -16,7 +16,7 @@ use crate::failure::http;
 use crate::prelude::*;
 use crate::{approve, usage};
 
-pub(crate) use client::McpClient;
+pub(crate) use client::{McpClient, started};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -187,7 +187,7 @@ impl ConfigFlags {
             return Err(Failure::usage(Code::FlagRefused, message)
                 .hint("give the address that `serve --http` printed"));
         }
-        if !self.client.refers_to_tokens() {
+        if self.client.facts().token.is_none() {
             let message = "this client's file would hold the token itself";
             return Err(Failure::usage(Code::FlagRefused, message)
                 .hint("print the block without --write, or let the client start the server"));

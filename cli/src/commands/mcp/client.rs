@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use toolward_operator::client_file::{ClientFileForm, ServerEntry};
 
 use crate::environment;
+use crate::helper::own_program;
 use crate::prelude::*;
 
 /// The variable from which a client takes its token, if the client can take a token from a
@@ -45,16 +46,15 @@ pub(super) struct ClientFacts {
     sent_name: &'static str,
     /// How the client's file names the variable with a token; `None` if the file must contain the
     /// token itself.
-    token: Option<&'static str>,
+    pub(super) token: Option<&'static str>,
 }
 
 impl ClientFacts {
     /// The entry with this name in the client's file.
     pub(super) fn entry<'a>(&self, name: &'a str, value: &'a Value) -> ServerEntry<'a> {
-        let (form, table) = (self.form, self.table);
         ServerEntry {
-            form,
-            table,
+            form: self.form,
+            table: self.table,
             name,
             value,
         }
@@ -62,17 +62,14 @@ impl ClientFacts {
 }
 
 /// How a client reaches the server.
-pub(super) enum Server {
+pub(crate) enum Server {
     Started { program: String, flags: Vec<String> },
     Reached { url: String },
 }
 
 /// Returns this program as a server with these flags.
-pub(super) fn started(flags: impl IntoIterator<Item = String>) -> Result<Server> {
-    let program = std::env::current_exe().map_err(|error| {
-        let message = format!("this program's own file can't be found: {error}");
-        Failure::failed(Code::ProgramUnknown, message)
-    })?;
+pub(crate) fn started(flags: impl IntoIterator<Item = String>) -> Result<Server> {
+    let program = own_program(Code::ProgramUnknown)?;
     Ok(Server::Started {
         program: program.display().to_string(),
         flags: std::iter::once("serve".to_owned()).chain(flags).collect(),
@@ -80,15 +77,6 @@ pub(super) fn started(flags: impl IntoIterator<Item = String>) -> Result<Server>
 }
 
 impl McpClient {
-    /// Returns where the block goes that makes the client start this program, and the block.
-    pub(crate) fn starting(
-        self,
-        name: &str,
-        flags: impl IntoIterator<Item = String>,
-    ) -> Result<(&'static str, String)> {
-        self.block(name, &started(flags)?)
-    }
-
     /// Returns the files of all clients, in a home directory and in a project's directory.
     pub(crate) fn files(home: Option<&Path>, project: &Path) -> Vec<PathBuf> {
         const OF_PROJECT: [&str; 3] = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
@@ -193,14 +181,8 @@ impl McpClient {
         [name.to_owned()].into_iter().chain(with_server).collect()
     }
 
-    /// Whether the client's file can name the variable with a token instead of containing the
-    /// token.
-    pub(super) fn refers_to_tokens(self) -> bool {
-        self.facts().token.is_some()
-    }
-
     /// Returns where the block goes, and the block.
-    pub(super) fn block(self, name: &str, server: &Server) -> Result<(&'static str, String)> {
+    pub(crate) fn block(self, name: &str, server: &Server) -> Result<(&'static str, String)> {
         let (facts, value) = (self.facts(), self.entry(server));
         let text = facts.entry(name, &value).put("", |_| false)?;
         let text = text.unwrap_or_default().trim_end().to_owned();
@@ -210,31 +192,29 @@ impl McpClient {
     pub(super) fn entry(self, server: &Server) -> Value {
         let mut entry = Map::new();
         let mut add = |key: &str, value: Value| entry.insert(key.to_owned(), value);
+        let is_typed = matches!(self, Self::VsCode | Self::ClaudeCode);
         match server {
             Server::Started { program, flags } => {
-                if self == Self::VsCode || self == Self::ClaudeCode {
+                if is_typed {
                     add("type", "stdio".into());
                 }
                 add("command", program.as_str().into());
                 add("args", json!(flags));
             }
             Server::Reached { url } => {
-                if self == Self::VsCode || self == Self::ClaudeCode {
+                if is_typed {
                     add("type", "http".into());
                 }
-                let key = if self == Self::Gemini {
-                    "httpUrl"
-                } else {
-                    "url"
+                let key = match self {
+                    Self::Gemini => "httpUrl",
+                    _ => "url",
                 };
                 add(key, url.as_str().into());
                 let token = self.facts().token.unwrap_or("PUT THE TOKEN HERE");
+                let bearer = format!("Bearer {token}");
                 match self {
                     Self::Codex => add("bearer_token_env_var", token.into()),
-                    _ => add(
-                        "headers",
-                        json!({ "Authorization": format!("Bearer {token}") }),
-                    ),
+                    _ => add("headers", json!({ "Authorization": bearer })),
                 };
             }
         }
