@@ -7,6 +7,7 @@ use std::process::{Command as Process, Stdio};
 use toolward_adapters::import::{self, ImportError, ImportOptions, Imported, NewBundle};
 use toolward_bundle::component::Surface;
 
+use self::definitions::{AmlFlags, Runloop};
 use super::inspect::read_component;
 use super::new::places;
 use crate::helper::own_program;
@@ -39,8 +40,11 @@ pub(crate) enum Command {
         #[command(flatten)]
         declared: DeclaredFlags,
     },
-    #[command(flatten)]
-    Definitions(definitions::Command),
+    /// Tool definitions of AML, NAME.tool.md: each becomes a contract, and for a REST API also a
+    /// driver
+    Aml(AmlFlags),
+    /// A tools.json of version 1, as Runloop's agents have it next to policy.caps
+    Runloop(Runloop),
 }
 
 /// The ids of the tools, and what the tools may ask for: only what these flags name.
@@ -91,7 +95,8 @@ impl Command {
                 let imported = import::amplifier(&wasm, &spec(file, &wasm)?, &options);
                 declared.write(file, imported, context)
             }
-            Self::Definitions(format) => format.run(context),
+            Self::Aml(arguments) => arguments.run(context),
+            Self::Runloop(arguments) => arguments.run(context),
         }
     }
 }
@@ -148,10 +153,8 @@ fn written(
     });
     context.result(&value, places(directory, &names))?;
     for left in imported.left_out.iter().take(MAX_SHOWN) {
-        let (name, reason) = (
-            visible_line(&left.name, 200),
-            visible_line(&left.message, 1000),
-        );
+        let name = visible_line(&left.name, 200);
+        let reason = visible_line(&left.message, 1000);
         context.note(format!("left out: {name}: {reason}"));
     }
     let more = imported.left_out.len().saturating_sub(MAX_SHOWN) + imported.uncounted;
@@ -240,9 +243,8 @@ fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
             .in_file(file)
             .hint("`get-spec` returns JSON with name, description and parameters, and asks for nothing")
     };
-    let called = call
-        .output()
-        .map_err(|error| unanswered(&error.to_string()))?;
+    let called = call.output();
+    let called = called.map_err(|error| unanswered(&error.to_string()))?;
     let reply: Value = serde_json::from_slice(&called.stdout).unwrap_or_default();
     match reply.get("value").and_then(Value::as_str) {
         Some(spec) => Ok(spec.to_owned()),

@@ -18,24 +18,6 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// The most definitions or schemas of one bundle.
 const MAX_FILES: usize = 1000;
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Tool definitions of AML, NAME.tool.md: each becomes a contract, and for a REST API also a
-    /// driver
-    Aml(AmlFlags),
-    /// A tools.json of version 1, as Runloop's agents have it next to policy.caps
-    Runloop(Runloop),
-}
-
-impl Command {
-    pub(super) fn run(&self, context: &Context) -> Result {
-        match self {
-            Self::Aml(arguments) => arguments.run(context),
-            Self::Runloop(arguments) => arguments.run(context),
-        }
-    }
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct AmlFlags {
     /// The definitions, or directories with definitions
@@ -65,7 +47,7 @@ pub(crate) struct AmlFlags {
 }
 
 impl AmlFlags {
-    fn run(&self, context: &Context) -> Result {
+    pub(super) fn run(&self, context: &Context) -> Result {
         let mut paths = Vec::new();
         for path in &self.files {
             match path.is_dir() {
