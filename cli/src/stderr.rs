@@ -121,25 +121,16 @@ impl Queue {
 
     /// Returns the next text. After the queued texts it reports how many were dropped.
     fn next(&self) -> String {
-        let mut waiting = self.lock();
-        loop {
-            if let Some(text) = waiting.texts.pop_front() {
-                waiting.bytes = waiting.bytes.saturating_sub(text.len());
-                waiting.writing = true;
-                return text;
-            }
-            let dropped = std::mem::take(&mut waiting.dropped);
-            if dropped > 0 {
-                waiting.writing = true;
-                return format!(
-                    "warning: {dropped} messages were left out, since nobody read in time\n"
-                );
-            }
-            waiting = self
-                .changed
-                .wait(waiting)
-                .unwrap_or_else(PoisonError::into_inner);
+        let is_idle = |waiting: &mut Waiting| waiting.texts.is_empty() && waiting.dropped == 0;
+        let waiting = self.changed.wait_while(self.lock(), is_idle);
+        let mut waiting = waiting.unwrap_or_else(PoisonError::into_inner);
+        waiting.writing = true;
+        if let Some(text) = waiting.texts.pop_front() {
+            waiting.bytes = waiting.bytes.saturating_sub(text.len());
+            return text;
         }
+        let dropped = std::mem::take(&mut waiting.dropped);
+        format!("warning: {dropped} messages were left out, since nobody read in time\n")
     }
 
     fn finish(&self, patience: Duration) {
