@@ -85,7 +85,7 @@ impl Context {
 
     /// Writes a line, or lines, to standard output.
     pub(crate) fn line(&self, text: impl Display) -> Result {
-        write_out(&format!("{text}\n"))
+        raw(format!("{text}\n").as_bytes())
     }
 
     /// Writes a value as one line of JSON to standard output.
@@ -222,11 +222,8 @@ impl Report for Notes {
 fn shown(diagnostic: &Diagnostic, colour: bool) -> String {
     let line = |text: &str| text::visible_line(text, MAX_MESSAGE_CHARS);
     let (severity, at) = (diagnostic.severity, (diagnostic.line, diagnostic.column));
-    let label = paint(
-        &format!("{severity}[{}]", diagnostic.code),
-        severity,
-        colour,
-    );
+    let label = format!("{severity}[{}]", diagnostic.code);
+    let label = paint(&label, severity, colour);
     let (file, message) = (line(&diagnostic.file), line(&diagnostic.message));
     let mut shown = format!("{file}:{}:{}: {label}: {message}", at.0, at.1);
     if let Some(excerpt) = text::excerpt(diagnostic) {
@@ -250,10 +247,11 @@ fn paint(label: &str, severity: Severity, colour: bool) -> String {
     format!("\u{1b}[1;{colour}m{label}\u{1b}[0m")
 }
 
-/// Writes to standard output. If its reader is gone, the work continues.
-fn write_out(text: &str) -> Result {
+/// Writes bytes to standard output without sanitising them, since this command made them. If the
+/// reader is gone, the work continues.
+pub(crate) fn raw(bytes: &[u8]) -> Result {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(unwritable(format_args!("standard output: {error}")))
         }
@@ -275,11 +273,6 @@ fn block(text: &str) -> String {
 /// words.
 fn wrapped_block(label: &str, text: &str) -> String {
     wrapped_behind(label, &text::visible(text, MAX_MESSAGE_CHARS), "\n  | ")
-}
-
-/// Writes bytes to standard output without sanitising them, since this command made them.
-pub(crate) fn raw(bytes: &[u8]) -> Result {
-    write_out(&String::from_utf8_lossy(bytes))
 }
 
 /// Lists names on a line of at most this many characters.
