@@ -7,7 +7,7 @@ const MIN_WIDTH: usize = 20;
 /// Wraps text for standard output. Lines are separated by `end`, which indents the next line. On a
 /// terminal they are broken between words to fit; elsewhere they stay unchanged.
 pub(crate) fn wrapped(text: &str, end: &str) -> String {
-    match width(end) {
+    match width(std::io::stdout(), end) {
         Some(width) => fill(text, width).join(end),
         None => text.replace('\n', end),
     }
@@ -16,7 +16,7 @@ pub(crate) fn wrapped(text: &str, end: &str) -> String {
 /// Wraps one line with commands between backticks. A command stays whole even if it is wider than
 /// the terminal, so that people can copy it.
 pub(crate) fn wrapped_around_code(text: &str, end: &str) -> String {
-    match width(end) {
+    match width(std::io::stdout(), end) {
         Some(width) => fill_around_code(text, width).join(end),
         None => text.to_owned(),
     }
@@ -25,18 +25,14 @@ pub(crate) fn wrapped_around_code(text: &str, end: &str) -> String {
 /// Wraps text for standard error. The first line follows `label`, and each later line is indented
 /// by `end`. On a terminal the lines are broken between words; elsewhere they stay unchanged.
 pub(crate) fn wrapped_behind(label: &str, text: &str, end: &str) -> String {
-    match width_of(std::io::stderr(), end) {
+    match width(std::io::stderr(), end) {
         Some(width) => fill_behind(label, text, width).join(end),
         None => text.replace('\n', end),
     }
 }
 
-/// Returns the columns of a line if standard output is a terminal.
-fn width(end: &str) -> Option<usize> {
-    width_of(std::io::stdout(), end)
-}
-
-fn width_of(stream: impl std::os::fd::AsFd, end: &str) -> Option<usize> {
+/// Returns the columns of a line if the stream is a terminal.
+fn width(stream: impl std::os::fd::AsFd, end: &str) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(stream).ok()?;
     let indent = end.trim_start_matches('\n').len();
     let width = usize::from(size.ws_col).saturating_sub(indent);
