@@ -2,7 +2,7 @@
 //! the meaning of a code, from the tables from which the book's pages are made.
 
 use toolward_author::against::Earlier;
-use toolward_author::check::{CheckOptions, CheckReport, ImportFormat, check_with};
+use toolward_author::check::{CheckOptions, ImportFormat, check_with};
 use toolward_support::fields::nearest;
 use toolward_support::report::Code as Row;
 
@@ -32,17 +32,31 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit> {
     if let Some(code) = &arguments.explain {
         return explain(code, context).map(|()| Exit::Fine);
     }
-    let report = match &arguments.against {
-        Some(old) => against(&arguments.path, old)?,
-        None => check_with(&arguments.path, &options(None)),
+    let path = &arguments.path;
+    let against = arguments.against.as_deref();
+    let earlier = against.map(Earlier::read).transpose().map_err(packed)?;
+    let options = CheckOptions {
+        earlier: earlier.as_ref(),
+        formats: FORMATS,
     };
+    let report = check_with(path, &options);
+    // Without a readable bundle.toml there is no id, and an error states the reason.
+    if let (Some(old), Some(earlier)) = (against, &earlier)
+        && report.compared == 0
+        && report.errors() == 0
+    {
+        let (path, old, id) = (path.display(), old.display(), &earlier.id);
+        let message = format!("{path} has no bundle with the id of {old}, {id}");
+        let failure = Failure::usage(Code::BundleOther, message);
+        return Err(failure.hint("name an earlier release of the bundle that is checked"));
+    }
     for diagnostic in &report.diagnostics {
         context.diagnostic(diagnostic)?;
     }
     let (errors, warnings) = (report.errors(), report.warnings());
     context.note(format!(
         "{}: {} checked, {}, {}",
-        arguments.path.display(),
+        path.display(),
         counted(report.documents, "document"),
         counted(errors, "error"),
         counted(warnings, "warning")
@@ -56,26 +70,6 @@ pub(crate) fn run(arguments: &Arguments, context: &Context) -> Result<Exit> {
 const FORMATS: &[&dyn ImportFormat] = toolward_adapters::import::FORMATS;
 #[cfg(not(feature = "adapters"))]
 const FORMATS: &[&dyn ImportFormat] = &[];
-
-fn options(earlier: Option<&Earlier>) -> CheckOptions<'_> {
-    CheckOptions {
-        earlier,
-        formats: FORMATS,
-    }
-}
-
-fn against(path: &Path, old: &Path) -> Result<CheckReport> {
-    let earlier = Earlier::read(old).map_err(packed)?;
-    let report = check_with(path, &options(Some(&earlier)));
-    // Without a readable bundle.toml there is no id, and an error states the reason.
-    if report.compared == 0 && report.errors() == 0 {
-        let (path, old, id) = (path.display(), old.display(), &earlier.id);
-        let message = format!("{path} has no bundle with the id of {old}, {id}");
-        let failure = Failure::usage(Code::BundleOther, message);
-        return Err(failure.hint("name an earlier release of the bundle that is checked"));
-    }
-    Ok(report)
-}
 
 /// The row with the meaning of a code.
 fn row(code: &str) -> Option<&'static Row> {
