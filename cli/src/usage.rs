@@ -83,10 +83,7 @@ pub(crate) fn hinted(
     };
     let (word, mut path, mut group) = (word.clone(), String::new(), command);
     for known in words.iter().skip(1).take_while(|one| **one != *word) {
-        if let Some(below) = known
-            .to_str()
-            .and_then(|known| group.find_subcommand(known))
-        {
+        if let Some(below) = group.find_subcommand(known) {
             path.push_str(below.get_name());
             path.push(' ');
             group = below;
@@ -101,16 +98,11 @@ pub(crate) fn hinted(
     } else if let Some(ContextValue::Strings(mut near)) =
         error.remove(ContextKind::SuggestedSubcommand)
     {
-        near.retain(|name| {
-            group
-                .find_subcommand(name)
-                .is_some_and(|one| !one.is_hide_set())
-        });
+        let is_shown = |one: &clap::Command| !one.is_hide_set();
+        near.retain(|name| group.find_subcommand(name).is_some_and(is_shown));
         if !near.is_empty() {
-            error.insert(
-                ContextKind::SuggestedSubcommand,
-                ContextValue::Strings(near),
-            );
+            let near = ContextValue::Strings(near);
+            error.insert(ContextKind::SuggestedSubcommand, near);
         }
     }
     error
