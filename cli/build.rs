@@ -1,7 +1,7 @@
 //! Makes the linker of a release build place the functions that calls and starts run next to each
 //! other. `bench/functions.py` writes their list, `functions.txt`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// The only target whose compiler includes lld and links with it by default.
@@ -29,12 +29,9 @@ fn order() {
     let (Some(list), Some(lld)) = (list.to_str(), lld()) else {
         return;
     };
-    let Some(lld) = lld.to_str() else {
-        return;
-    };
     // A comma would start another argument of the linker, and a line end would start another
     // instruction for cargo.
-    if [list, lld].iter().any(|path| path.contains([',', '\n'])) {
+    if [list, &lld].iter().any(|path| path.contains([',', '\n'])) {
         return;
     }
     for argument in [
@@ -52,7 +49,7 @@ fn order() {
 
 /// The folder with the compiler's own lld. Compilers of rustup have it; most compilers of
 /// distributions don't.
-fn lld() -> Option<PathBuf> {
+fn lld() -> Option<String> {
     if [variable("HOST"), variable("TARGET")] != [TARGET, TARGET] {
         return None;
     }
@@ -60,9 +57,8 @@ fn lld() -> Option<PathBuf> {
         .args(["--print", "sysroot"])
         .output();
     let sysroot = String::from_utf8(sysroot.ok()?.stdout).ok()?;
-    let tools = Path::new(sysroot.trim()).join("lib/rustlib").join(TARGET);
-    let folder = tools.join("bin/gcc-ld");
-    folder.join("ld.lld").exists().then_some(folder)
+    let folder = format!("{}/lib/rustlib/{TARGET}/bin/gcc-ld", sysroot.trim());
+    Path::new(&folder).join("ld.lld").exists().then_some(folder)
 }
 
 /// The value of a variable of cargo; empty if it is not set.
