@@ -168,9 +168,7 @@ fn file_text(path: &Path) -> Result<String> {
 }
 
 fn text_of(source: impl Read) -> std::io::Result<String> {
-    let mut text = String::new();
-    source.take(MAX_INPUT_BYTES).read_to_string(&mut text)?;
-    Ok(text)
+    std::io::read_to_string(source.take(MAX_INPUT_BYTES))
 }
 
 fn parse(flag: &str, text: &str) -> Result<Value> {

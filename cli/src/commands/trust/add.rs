@@ -139,12 +139,10 @@ fn explained(failure: Failure, source: &str) -> Failure {
 /// Reads the start of a file that may be a key.
 fn beginning(path: &Path) -> String {
     const MAX_KEY_BYTES: u64 = 16 * 1024;
-    let text = toolward_support::files::open_regular(path).map(|file| {
-        let mut text = String::new();
-        let read = file.take(MAX_KEY_BYTES).read_to_string(&mut text);
-        read.map(|_| text).unwrap_or_default()
-    });
-    text.unwrap_or_default()
+    let Ok(file) = toolward_support::files::open_regular(path) else {
+        return String::new();
+    };
+    std::io::read_to_string(file.take(MAX_KEY_BYTES)).unwrap_or_default()
 }
 
 /// Checks that a person has compared the fingerprint with the publisher's own statement.
@@ -241,11 +239,8 @@ impl FreshnessFlags {
 /// Asks how old releases may be.
 fn asked(name: &str) -> Result<FreshnessRule> {
     let question = "How many days old may a release of";
-    let valid = |days: &u64| {
-        max_age(*days)
-            .map(drop)
-            .map_err(|refusal| refusal.to_string())
-    };
+    let text = |refusal: Refusal| refusal.to_string();
+    let valid = |days: &u64| max_age(*days).map(drop).map_err(text);
     let days = dialoguer::Input::<u64>::new()
         .with_prompt(format!("{question} {name} be that comes over the network?"))
         .default(DEFAULT_MAX_AGE_DAYS)
@@ -311,20 +306,15 @@ fn confirm(candidate: &KeyCandidate) -> Result {
     }
     let text = difference(candidate);
     if text.chars().count() > MAX_PREFIXES_CHARS {
-        return Err(unconfirmed(
-            key,
-            "what it would be trusted for is too long to be shown",
-        ));
+        let why = "what it would be trusted for is too long to be shown";
+        return Err(unconfirmed(key, why));
     }
     let name = &key.name;
     if candidate.before.is_some() {
         let why = ("", "the change was not confirmed");
-        return approve::require(
-            || text,
-            "Trust it like this?",
-            why,
-            |why| Failure::denied(Code::ChangeUnconfirmed, format_args!("{name}: {why}")),
-        );
+        let denied =
+            |why: &str| Failure::denied(Code::ChangeUnconfirmed, format_args!("{name}: {why}"));
+        return approve::require(|| text, "Trust it like this?", why, denied);
     }
     let question = "Type the fingerprint that the publisher told you, by another way than the key\n\
                     came: the key id that `toolward publisher keys show` prints there. One that is read\n\
