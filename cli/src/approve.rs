@@ -91,8 +91,7 @@ impl Terminal {
         // Keys that were typed before the question was shown do not answer it.
         keys.forget()?;
         let reading = tokio::task::spawn_blocking(keys::answer);
-        let answer = reading.await.map_err(std::io::Error::other)??;
-        Ok(answer)
+        reading.await.map_err(std::io::Error::other)?
     }
 }
 

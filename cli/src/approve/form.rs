@@ -24,17 +24,13 @@ pub(super) fn shown(asked: &Asked, ask: &Ask, width: usize) -> Option<String> {
         return None;
     };
     let name = |text: &str| visible_line(text, MAX_NAME_CHARS);
-    let mut out = format!(
-        "\n{} by {} asks you",
-        name(&asked.tool_id),
-        name(&asked.publisher)
-    );
+    let (tool, publisher) = (name(&asked.tool_id), name(&asked.publisher));
+    let mut out = format!("\n{tool} by {publisher} asks you");
     if asked.driver_publisher != asked.publisher {
-        let driver = (name(&asked.driver), name(&asked.driver_publisher));
+        let (driver, other) = (name(&asked.driver), name(&asked.driver_publisher));
         let _ = write!(
             out,
-            ",\nthrough the driver {} by ANOTHER publisher, {}",
-            driver.0, driver.1
+            ",\nthrough the driver {driver} by ANOTHER publisher, {other}"
         );
     }
     out.push_str(" (Ctrl-C: no answer)\n");
@@ -67,8 +63,7 @@ pub(super) fn filled(
     for (name, field) in fields {
         let required = required.is_some_and(|all| all.iter().any(|one| one == name));
         say(&described(name, field, required, width))?;
-        let mut tries = 0;
-        loop {
+        for tries in 1.. {
             say("  answer: ")?;
             let Some(typed) = line()? else {
                 return Ok(None);
@@ -79,10 +74,9 @@ pub(super) fn filled(
                     break;
                 }
                 Ok(None) => break,
-                Err(_) if tries + 1 == MAX_TRIES => return Ok(None),
+                Err(_) if tries == MAX_TRIES => return Ok(None),
                 Err(expected) => say(&format!("  expected {expected}\n"))?,
             }
-            tries += 1;
         }
     }
     Ok(Some(Value::Object(answer)))
@@ -136,14 +130,11 @@ fn choices(field: &Value) -> Vec<(&str, Option<&str>)> {
             .filter_map(|one| Some((one["const"].as_str()?, one["title"].as_str())))
             .collect();
     }
-    let names = of["enumNames"].as_array();
     let values = of["enum"].as_array().into_iter().flatten();
     values
         .enumerate()
         .filter_map(|(at, value)| {
-            let title = names
-                .and_then(|names| names.get(at))
-                .and_then(Value::as_str);
+            let title = of["enumNames"].get(at).and_then(Value::as_str);
             Some((value.as_str()?, title))
         })
         .collect()
@@ -161,9 +152,9 @@ fn read(field: &Value, required: bool, typed: &str) -> Result<Option<Value>, &'s
             (None, true) => Err("an answer"),
         };
     }
-    let chosen = |typed: &str| {
-        let typed = typed.trim();
-        let number: usize = typed.parse().ok()?;
+    let word = typed.trim();
+    let chosen = |word: &str| {
+        let number: usize = word.trim().parse().ok()?;
         let (value, _) = choices.get(number.checked_sub(1)?)?;
         Some(Value::from(*value))
     };
@@ -172,18 +163,14 @@ fn read(field: &Value, required: bool, typed: &str) -> Result<Option<Value>, &'s
             let all: Option<Vec<Value>> = typed.split(',').map(chosen).collect();
             Value::Array(all.ok_or("numbers of the list")?)
         }
-        _ if !choices.is_empty() => chosen(typed).ok_or("a number of the list")?,
-        "boolean" => match typed.trim().to_ascii_lowercase().as_str() {
+        _ if !choices.is_empty() => chosen(word).ok_or("a number of the list")?,
+        "boolean" => match word.to_ascii_lowercase().as_str() {
             "y" | "yes" => true.into(),
             "n" | "no" => false.into(),
             _ => return Err("y or n"),
         },
-        "integer" => typed
-            .trim()
-            .parse::<i64>()
-            .map_err(|_| "a whole number")?
-            .into(),
-        "number" => serde_json::from_str::<Number>(typed.trim())
+        "integer" => word.parse::<i64>().map_err(|_| "a whole number")?.into(),
+        "number" => serde_json::from_str::<Number>(word)
             .map_err(|_| "a number")?
             .into(),
         _ => typed.into(),

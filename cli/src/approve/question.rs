@@ -30,11 +30,8 @@ pub(super) const ARGUMENT_PREFIX: &str = "  | ";
 pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
     let width = width.max(MIN_COLUMNS);
     let name = |text: &str| visible_line(text, MAX_NAME_CHARS);
-    let mut out = format!(
-        "\n{} by {} needs your approval\n",
-        name(&request.tool),
-        name(&request.publisher)
-    );
+    let (tool, publisher) = (name(&request.tool), name(&request.publisher));
+    let mut out = format!("\n{tool} by {publisher} needs your approval\n");
     let mut fact = |label: &str, text: &str| {
         for (number, line) in pieces(text, width.saturating_sub(14)).iter().enumerate() {
             let label = if number == 0 { label } else { "" };
@@ -59,10 +56,8 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
             true => "",
             false => ", ANOTHER publisher",
         };
-        fact(
-            "or driver",
-            &format!("{id} by {publisher}{another}, if that fails"),
-        );
+        let driver = format!("{id} by {publisher}{another}, if that fails");
+        fact("or driver", &driver);
         fact("", &reach(&next.hosts, &next.regions));
     }
     for tool in limited(&request.called_by) {
@@ -91,10 +86,8 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
         fact("may call", &format!("{tool}{by}, which your yes covers"));
         for publisher in chained.foreign_drivers() {
             let publisher = visible_line(publisher, usize::MAX);
-            fact(
-                "",
-                &format!("  by a driver of ANOTHER publisher, {publisher}"),
-            );
+            let driver = format!("  by a driver of ANOTHER publisher, {publisher}");
+            fact("", &driver);
         }
         if chained.risk > 0 {
             fact("", &format!("  risk {}", risk(chained.risk)));
@@ -104,10 +97,8 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
         }
     }
     for tool in limited(&request.apart) {
-        fact(
-            "may call",
-            &format!("{tool}, which your yes does not cover"),
-        );
+        let apart = format!("{tool}, which your yes does not cover");
+        fact("may call", &apart);
     }
     if let Some(http) = &request.request {
         let (url, more) = cut(&http.url, MAX_URL_CHARS);
@@ -127,7 +118,7 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
             out.push_str(&arguments(body, width));
         }
     }
-    let _ = write!(out, "Allow this call of {}? [y/N] ", name(&request.tool));
+    let _ = write!(out, "Allow this call of {tool}? [y/N] ");
     out
 }
 
@@ -143,11 +134,10 @@ fn reasons(request: &ApprovalRequest) -> Vec<String> {
 fn reach(hosts: &[String], regions: &[String]) -> String {
     let line = match hosts {
         [] => "  reaches no host".to_owned(),
-        hosts => format!(
-            "  reaches {} in the region {}",
-            hosts.join(", "),
-            regions.join(", ")
-        ),
+        hosts => {
+            let (hosts, regions) = (hosts.join(", "), regions.join(", "));
+            format!("  reaches {hosts} in the region {regions}")
+        }
     };
     visible_line(&line, usize::MAX)
 }
@@ -205,11 +195,9 @@ fn arguments(input: &Value, width: usize) -> String {
     if more > 0 {
         left_out.push(format!("{more} lines at the end"));
     }
-    if cut.texts > 0 {
-        left_out.push(format!(
-            "{} characters of {} long text(s)",
-            cut.characters, cut.texts
-        ));
+    let Cut { texts, characters } = cut;
+    if texts > 0 {
+        left_out.push(format!("{characters} characters of {texts} long text(s)"));
     }
     if !left_out.is_empty() {
         let _ = writeln!(out, "  NOT SHOWN: {}", left_out.join(", and "));
