@@ -182,14 +182,12 @@ fn document(path: &Path) -> Result<Option<(DocumentArtifact, Vec<u8>)>> {
     let mut kinds = DocumentArtifact::ALL.iter().copied();
     let kind = kinds
         .find(|kind| kind.repository().is_some() && kind.payload_type() == envelope.payload_type());
-    match kind {
-        Some(kind) => Ok(Some((kind, bytes))),
-        None => {
-            let message = format!("{}: no document that registries take", path.display());
-            Err(Failure::failed(Code::DocumentUnknown, message)
-                .hint("name a bundle, or a file that `toolward publisher` made"))
-        }
-    }
+    let Some(kind) = kind else {
+        let message = format!("{}: no document that registries take", path.display());
+        return Err(Failure::failed(Code::DocumentUnknown, message)
+            .hint("name a bundle, or a file that `toolward publisher` made"));
+    };
+    Ok(Some((kind, bytes)))
 }
 
 fn pushed(reference: &Reference, context: &Context) -> Result {

@@ -118,14 +118,12 @@ impl Elsewhere {
                 }
             }
         }
-        match read.checkpoints.is_empty() && read.unreadable.is_empty() {
-            true => {
-                let message = format!("{}: no checkpoint is in this file", path.display());
-                Err(Failure::usage(OperatorCode::FileUnreadable, message)
-                    .hint("name a file with notes that `toolward ledger checkpoint` wrote"))
-            }
-            false => Ok(read),
+        if read.checkpoints.is_empty() && read.unreadable.is_empty() {
+            let message = format!("{}: no checkpoint is in this file", path.display());
+            return Err(Failure::usage(OperatorCode::FileUnreadable, message)
+                .hint("name a file with notes that `toolward ledger checkpoint` wrote"));
         }
+        Ok(read)
     }
 }
 
@@ -149,10 +147,11 @@ pub(super) fn info(which: &Which, context: &Context) -> Result {
     .iter()
     .filter_map(|name| Some(found.directory.join(name).metadata().ok()?.len()))
     .sum();
-    let (directory, key) = (&found.directory, reader.verifier().to_vkey());
+    let (directory, key) = (found.directory.display(), reader.verifier().to_vkey());
+    let signed = signed.map(|signed| signed.size);
     let value = json!({
-        "ok": true, "directory": directory.display().to_string(), "bytes": bytes, "rows": rows,
-        "signed": signed.map(|signed| signed.size), "checkpoint": note, "key": key,
+        "ok": true, "directory": directory.to_string(), "bytes": bytes, "rows": rows,
+        "signed": signed, "checkpoint": note, "key": key,
         "recording": !settings.off, "keep": keep, "days": days,
         "checkpoints": settings.checkpoints,
     });
@@ -160,20 +159,14 @@ pub(super) fn info(which: &Which, context: &Context) -> Result {
     let checkpoints = checkpoints.map_or("in the ledger only".to_owned(), |path| {
         path.display().to_string()
     });
-    context.result(
-        &value,
-        format_args!(
-            "directory    {}\nsize         {bytes} bytes\nrows         {rows}\nsigned       {}\n\
-             key          {key}\nrecording    {}\nkeep         {keep}, {days} days\n\
-             checkpoints  {checkpoints}",
-            directory.display(),
-            signed.map_or("none".to_owned(), |signed| format!(
-                "the first {}",
-                signed.size
-            )),
-            if settings.off { "off" } else { "on" },
-        ),
-    )
+    let signed = signed.map_or("none".to_owned(), |size| format!("the first {size}"));
+    let recording = if settings.off { "off" } else { "on" };
+    let lines = format!(
+        "directory    {directory}\nsize         {bytes} bytes\nrows         {rows}\nsigned       {signed}\n\
+         key          {key}\nrecording    {recording}\nkeep         {keep}, {days} days\n\
+         checkpoints  {checkpoints}"
+    );
+    context.result(&value, lines)
 }
 
 #[derive(Debug, Args)]
@@ -260,10 +253,8 @@ impl Prune {
         confirm(self.yes, &what, context)?;
         let to = found.maintenance()?.prune(before)?;
         let value = json!({ "ok": true, "pruned_before": to });
-        context.result(
-            &value,
-            format_args!("the records of rows before {to} are deleted"),
-        )
+        let line = format!("the records of rows before {to} are deleted");
+        context.result(&value, line)
     }
 }
 

@@ -97,10 +97,8 @@ impl ImportKey {
         let key = SigningKey::import(&bytes, secret.as_ref());
         let key = key.map_err(|refusal| invalid_file(path, refusal))?;
         let new = Passphrase::of_file(self.new_passphrase_file.clone());
-        let secret = self
-            .encrypt
-            .then(|| new.obtain("Passphrase for the new file", true));
-        let secret = secret.transpose()?;
+        let obtain = || new.obtain("Passphrase for the new file", true);
+        let secret = self.encrypt.then(obtain).transpose()?;
         write_pair((&self.out, &public), &key, secret.as_ref(), context)
     }
 }
@@ -151,10 +149,8 @@ impl ShowKey {
         let text = pem.expose_secret();
         let (kind, public) = if text.contains("-----BEGIN PUBLIC KEY-----") {
             let public = PublicKey::from_pem(text);
-            (
-                "public",
-                public.map_err(|refusal| invalid_file(path, refusal))?,
-            )
+            let public = public.map_err(|refusal| invalid_file(path, refusal))?;
+            ("public", public)
         } else {
             let kind = match is_encrypted_pem(text) {
                 true => "private, encrypted",
@@ -230,9 +226,8 @@ impl EncryptKey {
             return Err(Failure::usage(Code::KeyEncrypted, message));
         }
         let key = parse(path, &pem, &self.passphrase, context)?;
-        let secret = self
-            .passphrase
-            .obtain("Passphrase for the encrypted key", true)?;
+        let prompt = "Passphrase for the encrypted key";
+        let secret = self.passphrase.obtain(prompt, true)?;
         let pem = key.to_encrypted_pem(&secret).map_err(invalid)?;
         keys::write_private(out, &pem).map_err(unwritten)?;
         let key_id = key.public().key_id();

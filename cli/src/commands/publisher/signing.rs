@@ -128,25 +128,21 @@ pub(super) fn is_document(path: &Path) -> bool {
 /// Reads the envelope in a file, and returns the bytes of the file as well.
 pub(super) fn read_envelope(path: &Path) -> Result<(Result<Envelope, Refusal>, Vec<u8>)> {
     let bytes = file::read(path, channel::MAX_ENVELOPE_BYTES)?;
-    Ok((
-        Envelope::parse_up_to(&bytes, channel::MAX_ENVELOPE_BYTES),
-        bytes,
-    ))
+    let envelope = Envelope::parse_up_to(&bytes, channel::MAX_ENVELOPE_BYTES);
+    Ok((envelope, bytes))
 }
 
 /// Reads a document of any kind, and its envelope. Does not check the signatures.
 fn read(path: &Path) -> Result<(Document, Envelope)> {
     let (envelope, _) = read_envelope(path)?;
     let envelope = envelope.map_err(|refusal| invalid_file(path, refusal))?;
-    match Document::read(&envelope).map_err(invalid)? {
-        Some(document) => Ok((document, envelope)),
-        None => {
-            let other = visible_line(envelope.payload_type(), 100);
-            let message = format!("expected a publisher's document, found {other}");
-            Err(Failure::failed(Code::DocumentUnknown, message)
-                .hint("name a file that `toolward publisher` made"))
-        }
-    }
+    let Some(document) = Document::read(&envelope).map_err(invalid)? else {
+        let other = visible_line(envelope.payload_type(), 100);
+        let message = format!("expected a publisher's document, found {other}");
+        return Err(Failure::failed(Code::DocumentUnknown, message)
+            .hint("name a file that `toolward publisher` made"));
+    };
+    Ok((document, envelope))
 }
 
 /// Shows the content of a document. Its signatures are not verified.
