@@ -11,8 +11,7 @@ use toolward_operator::granted::PolicyFiles;
 use toolward_operator::host_setup::HostSetup;
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::network::Network;
-use toolward_operator::processes;
-use toolward_operator::processes::CompileCache;
+use toolward_operator::processes::{self, CompileCache};
 use toolward_operator::recorder::RecordedConfinement;
 use toolward_operator::trust::Trust;
 
@@ -87,10 +86,8 @@ impl FromFlags for Trust {
             false => environment::paths("TOOLWARD_TRUST_KEY"),
         };
         let config = flags.config;
-        Self::new(
-            keys,
-            config.or_else(|| environment::path("TOOLWARD_CONFIG")),
-        )
+        let config = config.or_else(|| environment::path("TOOLWARD_CONFIG"));
+        Self::new(keys, config)
     }
 }
 

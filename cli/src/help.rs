@@ -81,20 +81,15 @@ fn with_example(command: Command, words: &[&str], example: &str) -> Command {
 /// Lists the commands with their descriptions, below the names of their groups. Commands without a
 /// group come last.
 fn groups(command: &Command) -> String {
-    let shown: Vec<&Command> = command
-        .get_subcommands()
-        .filter(|one| !one.is_hide_set())
-        .collect();
+    let commands = command.get_subcommands();
+    let shown: Vec<&Command> = commands.filter(|one| !one.is_hide_set()).collect();
     let width = shown.iter().map(|one| one.get_name().len()).max();
     let width = width.unwrap_or_default();
     let mut text = String::new();
     let line = |one: &&Command| {
         let about = one.get_about().map(ToString::to_string);
-        format!(
-            "  {:<width$}  {}\n",
-            one.get_name(),
-            about.unwrap_or_default()
-        )
+        let (name, about) = (one.get_name(), about.unwrap_or_default());
+        format!("  {name:<width$}  {about}\n")
     };
     for (name, commands) in GROUPS {
         text.push_str(&format!(" {name}\n"));

@@ -120,10 +120,8 @@ struct Line;
 impl Write for Line {
     fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
         let text = String::from_utf8_lossy(event);
-        stderr::write(format!(
-            "{}\n",
-            visible_line(text.trim_end(), MAX_EVENT_CHARS)
-        ));
+        let line = visible_line(text.trim_end(), MAX_EVENT_CHARS);
+        stderr::write(format!("{line}\n"));
         Ok(event.len())
     }
 

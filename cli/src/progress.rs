@@ -35,9 +35,8 @@ impl Bar {
     pub(crate) fn new(what: impl Into<String>, shown: bool) -> Self {
         let visible = std::io::stderr().is_terminal() && shown;
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
-        if let Ok(style) =
-            ProgressStyle::with_template("{msg} {wide_bar} {percent:>3}% {elapsed:>3}")
-        {
+        let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3}% {elapsed:>3}");
+        if let Ok(style) = style {
             bar.set_style(style);
         }
         bar.set_message(what.into());

@@ -2,7 +2,6 @@
 //! build the directory. Also finds out which tools the components serve, for `build` and `test`.
 
 use std::ffi::OsString;
-use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 
@@ -186,10 +185,8 @@ fn confirm(plan: &Plan, allowed: bool, confined: bool, context: &Context) -> Res
         return Ok(());
     }
     let place = visible_line(&plan.directory.display().to_string(), 1000);
-    let starts = format!(
-        "building {place} starts {} on its sources",
-        programs.join(", ")
-    );
+    let programs = programs.join(", ");
+    let starts = format!("building {place} starts {programs} on its sources");
     let reach = match confined {
         true => "They read nothing in your home but the checkout and the toolchain.",
         false => "They run with your rights, and can read what you can read.",
@@ -222,10 +219,9 @@ pub(crate) fn remember_consent(plan: &Plan, confined: bool, context: &Context) {
 /// and for this directory, but not for another directory at the same path.
 fn consent_mark(plan: &Plan, confined: bool, context: &Context) -> Option<PathBuf> {
     let directory = &plan.directory;
-    let found: Metadata = directory.metadata().ok()?;
+    let found = directory.metadata().ok()?;
     let (device, inode, programs) = (found.dev(), found.ino(), plan.programs().join(","));
-    let which = format!("{device}:{inode}:{programs}");
-    let mut key = which.into_bytes();
+    let mut key = format!("{device}:{inode}:{programs}").into_bytes();
     if confined {
         key.extend_from_slice(b":confined");
     }

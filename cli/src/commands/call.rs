@@ -337,10 +337,8 @@ impl Observer for Watch {
     fn progress(&self, progress: &Progress) {
         #[cfg(feature = "adapters")]
         self.recorder.progress(progress);
-        let (done, message) = (
-            progress.done,
-            progress.message.as_deref().unwrap_or_default(),
-        );
+        let done = progress.done;
+        let message = progress.message.as_deref().unwrap_or_default();
         let message = visible_line(message, 100);
         let total = progress.total.map(|total| format!(" of {total}"));
         let total = total.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! `doctor`: checks whether this machine and this installation work. With `--language` it lists the
 //! languages in which drivers can be built here, and what is missing for the others.
 
+use std::env::consts::{ARCH, OS};
 use std::ffi::OsString;
 
 use toolward_author::BuildKind;
@@ -214,10 +215,6 @@ fn shown(check: &Check, context: &Context) -> String {
 }
 
 fn version() -> String {
-    format!(
-        "toolward {} on {} {}",
-        env!("CARGO_PKG_VERSION"),
-        std::env::consts::OS,
-        std::env::consts::ARCH
-    )
+    let version = env!("CARGO_PKG_VERSION");
+    format!("toolward {version} on {OS} {ARCH}")
 }

@@ -120,11 +120,8 @@ fn show(inspection: &Inspection, files: bool, context: &Context) -> Result {
 }
 
 fn add_tool(lines: &mut TextLines, tool: &ToolView) {
-    lines.add(format_args!(
-        "\ncontract {} {}",
-        line(&tool.id),
-        tool.version
-    ));
+    let (id, version) = (line(&tool.id), &tool.version);
+    lines.add(format_args!("\ncontract {id} {version}"));
     lines.add(format_args!("  {}", line(&tool.description)));
     for (name, fields) in [("inputs", &tool.inputs), ("outputs", &tool.outputs)] {
         let fields: Vec<String> = fields.iter().map(input).collect();
@@ -137,19 +134,14 @@ fn add_tool(lines: &mut TextLines, tool: &ToolView) {
     lines.row("cost", tool.cost_class);
     add_list(lines, "fires", &tool.fires_events);
     for (name, value) in &tool.budget {
-        lines.row(
-            "budget",
-            line(&format!("{name} {value}, which nothing counts")),
-        );
+        let budget = format!("{name} {value}, which nothing counts");
+        lines.row("budget", line(&budget));
     }
 }
 
 fn add_action(lines: &mut TextLines, action: &ActionView) {
-    lines.add(format_args!(
-        "\naction {} {}",
-        line(&action.id),
-        action.version
-    ));
+    let (id, version) = (line(&action.id), &action.version);
+    lines.add(format_args!("\naction {id} {version}"));
     if !action.description.is_empty() {
         lines.add(format_args!("  {}", line(&action.description)));
     }
@@ -206,10 +198,8 @@ fn add_driver(lines: &mut TextLines, driver: &DriverView) {
     }
     for capability in &component.difference.unused {
         let capability = line(capability);
-        lines.row(
-            "unused",
-            format_args!("{capability} is declared, and nothing imported uses it"),
-        );
+        let text = format!("{capability} is declared, and nothing imported uses it");
+        lines.row("unused", text);
     }
 }
 
@@ -275,11 +265,8 @@ fn component(path: &Path, context: &Context) -> Result {
         lines.add(format_args!("imports {}", line(name)));
     }
     for export in &surface.exports {
-        lines.add(format_args!(
-            "exports {} ({})",
-            line(&export.name),
-            export.kind
-        ));
+        let (name, kind) = (line(&export.name), &export.kind);
+        lines.add(format_args!("exports {name} ({kind})"));
     }
     let (size, modules, components) = (surface.size, surface.modules, surface.components);
     lines.add(format_args!(
@@ -288,11 +275,8 @@ fn component(path: &Path, context: &Context) -> Result {
     for name in functions.offered.keys() {
         lines.add(format_args!("function {}", line(name)));
     }
-    if functions.uncounted > 0 {
-        lines.add(format_args!(
-            "{} more functions can't be called",
-            functions.uncounted
-        ));
+    if let more @ 1.. = functions.uncounted {
+        lines.add(format_args!("{more} more functions can't be called"));
     }
     for (name, reason) in &functions.withheld {
         lines.add(line(&format!("function {name} can't be called: {reason}")));

@@ -68,9 +68,8 @@ impl Install {
     pub(crate) fn run(&self, context: &Context) -> Result<Exit> {
         let place = ReleasePlace::parse(&self.source)?;
         place.check_there()?;
-        let confirm = |moved: &SourceMove| confirm_move(moved);
         let mut installer = self.common.installer(context)?;
-        installer.move_source = self.move_source.then_some(&confirm as _);
+        installer.move_source = self.move_source.then_some(&confirm_move as _);
         show(installer.install(&place, None)?, context)
     }
 }
@@ -103,10 +102,8 @@ impl InstallFlags {
 fn confirm_move(moved: &SourceMove) -> Result {
     let id = &moved.id;
     let text = || {
-        let (from, to) = (
-            visible_line(&moved.from, 1000),
-            visible_line(&moved.to, 1000),
-        );
+        let from = visible_line(&moved.from, 1000);
+        let to = visible_line(&moved.to, 1000);
         format!(
             "{id} comes from\n  - {from}\n  + {to}\n\nIts updates will be looked for there. Its channel and its maximum age \
              stay."
@@ -143,10 +140,8 @@ fn print(state: &str, installed: &InstalledBundle, context: &Context) -> Result 
     let value = json!({
         "ok": true, "state": state, "id": id, "version": version, "sequence": sequence,
     });
-    context.result(
-        &value,
-        format_args!("{id} {version} (sequence {sequence}): {state}"),
-    )
+    let line = format!("{id} {version} (sequence {sequence}): {state}");
+    context.result(&value, line)
 }
 
 /// Asks the person at the terminal about hosts that a registry names.

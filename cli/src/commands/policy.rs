@@ -3,8 +3,6 @@
 
 mod suggest;
 
-use std::fmt::Write as _;
-
 use toolward_mcp::documents::{DocumentVerdict, verdicts};
 use toolward_operator::bundles::SourceKind;
 use toolward_operator::config::{ConfigFile, default_config};
@@ -228,16 +226,14 @@ pub(super) fn document_line(verdict: &DocumentVerdict<'_>) -> String {
     let bundle = shown(verdict.content.manifest.id.as_str());
     let mut line = format!("{word}  {kind} {id} of {bundle}");
     match &verdict.hidden {
-        Some(why) => {
-            let _ = write!(line, ": {}", shown(&why.to_string()));
-        }
+        Some(why) => line.push_str(&format!(": {}", shown(&why.to_string()))),
         None if verdict.name != verdict.id => {
-            let _ = write!(line, " as {}", shown(&verdict.name));
+            line.push_str(&format!(" as {}", shown(&verdict.name)));
         }
         None => {}
     }
     if let Some(asks) = &verdict.asks {
-        let _ = write!(line, "; it asks to go by {}", shown(asks));
+        line.push_str(&format!("; it asks to go by {}", shown(asks)));
     }
     line
 }

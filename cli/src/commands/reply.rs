@@ -157,11 +157,8 @@ fn speaker(reply: &Reply) -> String {
     let publisher = reply.metadata.driver_publisher.as_deref();
     let publisher = publisher.unwrap_or("unknown");
     let driver = reply.metadata.driver.as_deref().unwrap_or("driver");
-    format!(
-        "{} by {}",
-        visible_line(driver, 100),
-        visible_line(publisher, 200)
-    )
+    let (driver, publisher) = (visible_line(driver, 100), visible_line(publisher, 200));
+    format!("{driver} by {publisher}")
 }
 
 /// Reports what the driver tried although its grant does not allow it.

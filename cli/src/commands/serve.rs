@@ -220,10 +220,8 @@ pub(crate) fn run(arguments: Arguments, context: &Context) -> Result<Exit> {
         scraped,
     };
     let confinement = server.confinement(denials.as_deref())?;
-    let (broker, trust) = (
-        &server.builder.broker,
-        &server.builder.operator.source.trust,
-    );
+    let broker = &server.builder.broker;
+    let trust = &server.builder.operator.source.trust;
     (arguments.confine).apply(confinement, broker, trust, context)?;
     if let Transport::Http(listener, http) = &server.transport {
         http.announce(listener, context)?;

@@ -141,10 +141,10 @@ fn lines(tool: &ToolStatus) -> String {
     let state = state_word(tool.state);
     match tool.reasons.as_slice() {
         [] => lines.row("state", state),
-        reasons => lines.row(
-            "state",
-            format_args!("{state}: {}", line(&reasons.join("; "))),
-        ),
+        reasons => {
+            let reasons = line(&reasons.join("; "));
+            lines.row("state", format_args!("{state}: {reasons}"));
+        }
     }
     fields(&mut lines, "inputs", &contract.inputs);
     fields(&mut lines, "outputs", &contract.outputs);
@@ -158,10 +158,8 @@ fn lines(tool: &ToolStatus) -> String {
     lines.row("timeout", format_args!("{} ms", contract.timeout_ms));
     lines.row("cost", contract.cost_class);
     for (name, value) in &contract.budget {
-        lines.row(
-            "budget",
-            line(&format!("{name} {value}, which nothing counts")),
-        );
+        let budget = format!("{name} {value}, which nothing counts");
+        lines.row("budget", line(&budget));
     }
     if let (Some(driver), Some(publisher)) = (&tool.driver, &tool.driver_publisher) {
         let other = match *publisher == tool.publisher {
@@ -171,10 +169,8 @@ fn lines(tool: &ToolStatus) -> String {
         lines.row("driver", format_args!("{}{other}", line(driver)));
     }
     let (bundle, version, sequence) = (line(&tool.bundle), &tool.bundle_version, tool.sequence);
-    lines.row(
-        "bundle",
-        format_args!("{bundle} {version} (sequence {sequence})"),
-    );
+    let release = format!("{bundle} {version} (sequence {sequence})");
+    lines.row("bundle", release);
     if let Some(source) = &tool.source {
         lines.row("source", line(source));
     }
@@ -182,10 +178,8 @@ fn lines(tool: &ToolStatus) -> String {
         lines.row("installed", installed);
     }
     let verified = tool.verified.as_deref();
-    lines.row(
-        "verified",
-        verified.unwrap_or("never: under work, unsigned"),
-    );
+    let verified = verified.unwrap_or("never: under work, unsigned");
+    lines.row("verified", verified);
     lines.to_string()
 }
 

@@ -57,10 +57,8 @@ impl Arguments {
         let (path, content) = self.content(context)?;
         let cases = ExampleCase::of(&content);
         if cases.is_empty() {
-            let message = format!(
-                "{}: no contract with examples has a driver here",
-                path.display()
-            );
+            let path = path.display();
+            let message = format!("{path}: no contract with examples has a driver here");
             return Err(Failure::failed(Code::NothingToTest, message)
                 .hint("add `examples` to a TOOL.md: each a name, an input, and an output if there is only one right one"));
         }

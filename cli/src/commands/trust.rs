@@ -103,10 +103,9 @@ impl CommonFlags {
     fn list(&self, context: &Context) -> Result {
         let all = self.trust.trusted(context)?;
         if !context.json() && all.is_empty() {
-            let hint = "`toolward trust add` adds one";
-            context.note(format!(
-                "no publisher is trusted by its document or key; {hint}"
-            ));
+            context.note(
+                "no publisher is trusted by its document or key; `toolward trust add` adds one",
+            );
         }
         for known in &all.known {
             print(known, context)?;

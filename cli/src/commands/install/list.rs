@@ -84,17 +84,14 @@ impl List {
             // Only if all bundles are loaded, since a rule may be for a tool of a bundle that is
             // not loaded.
             if !examined.is_empty() && examined.iter().all(|one| one.content().is_some()) {
-                review
-                    .unused_rules()
-                    .iter()
-                    .for_each(|one| context.warning(one));
+                let unused = review.unused_rules();
+                unused.iter().for_each(|one| context.warning(one));
             }
             review.rows()
         });
         rows.unwrap_or_else(|failure| {
-            context
-                .report
-                .warning_of("what the policy makes of the tools is not known", &failure);
+            let what = "what the policy makes of the tools is not known";
+            context.report.warning_of(what, &failure);
             Vec::new()
         })
     }
@@ -153,20 +150,18 @@ fn as_json(one: &ExaminedBundle, held: Option<&HeldUpdate>, tools: &[ListedTool<
 
 fn lines(one: &ExaminedBundle, held: Option<&HeldUpdate>, tools: &[ListedTool<'_>]) -> String {
     let installed = &one.installed;
-    let mut lines = format!(
-        "{} {} (sequence {}) by {}",
-        installed.id, installed.version, installed.sequence, installed.publisher
-    );
+    let (id, version, publisher) = (&installed.id, &installed.version, &installed.publisher);
+    let sequence = installed.sequence;
+    let mut lines = format!("{id} {version} (sequence {sequence}) by {publisher}");
     if let Some(failure) = one.refusal() {
         let (message, code) = (&failure.message, &failure.code);
         let message = visible_line(message, MAX_REASON_CHARS);
-        let hint = next_step(&installed.id);
+        let hint = next_step(id);
         lines += &format!("\n  NOT LOADED: {message} ({code})\n  hint: {hint}");
     }
     if let Some(held) = held {
-        let (id, version) = (&installed.id, &held.version);
         let hint = format!("`toolward update {id}` shows what changes");
-        lines += &format!("\n  {version} is held\n  hint: {hint}");
+        lines += &format!("\n  {} is held\n  hint: {hint}", held.version);
     }
     let width = tools.iter().map(|tool| tool.tool.len()).max();
     let width = width.unwrap_or_default();
@@ -273,13 +268,8 @@ impl Search {
         }
         for position in ranked.into_iter().take(MAX_MATCHES) {
             if let (Some(entry), Some(listed)) = (entries.get(position), bundles.get(position)) {
-                found(
-                    entry,
-                    &listed.id,
-                    &listed.version.to_string(),
-                    None,
-                    context,
-                )?;
+                let version = listed.version.to_string();
+                found(entry, &listed.id, &version, None, context)?;
             }
         }
         Ok(())

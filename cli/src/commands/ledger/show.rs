@@ -139,10 +139,8 @@ fn print(row: &Row, reader: &Reader, context: &Context) -> Result {
     let mut fields = Vec::new();
     flatten("", &json_of(row).unwrap_or_default(), &mut fields);
     for (name, value) in fields {
-        let (name, value) = (
-            visible_line(&name, 200),
-            visible_line(&value, MAX_SHOWN_CHARS),
-        );
+        let name = visible_line(&name, 200);
+        let value = visible_line(&value, MAX_SHOWN_CHARS);
         context.line(format_args!("          {name:<28}  {value}"))?;
     }
     for (kind, content) in contents(&record) {
@@ -273,11 +271,8 @@ fn print_replayed(replayed: &ReplayedCall, context: &Context) -> Result {
     let call = &replayed.call;
     let last = call.rows().last().unwrap_or_default();
     let tool = call.call.as_ref().and_then(|call| call.tool.as_ref());
-    let mut head = format!(
-        "{last:>8}  {}  {}",
-        shown_time(call.at),
-        tool.map_or("-", |tool| tool.id.as_str())
-    );
+    let tool = tool.map_or("-", |tool| tool.id.as_str());
+    let mut head = format!("{last:>8}  {}  {tool}", shown_time(call.at));
     let call_id = call.invocation.to_string();
     let unsigned = (!replayed.signed).then_some("(no checkpoint covers it)");
     let more = [replayed.principal.as_deref(), Some(&call_id), unsigned];
@@ -286,12 +281,9 @@ fn print_replayed(replayed: &ReplayedCall, context: &Context) -> Result {
         head.push_str(&visible_line(more, 200));
     }
     context.line(head)?;
-    let line = |text: &str| {
-        let text = visible_line(text, MAX_SHOWN_CHARS);
-        context.line(format_args!("          {text}"))
-    };
     for text in &replayed.lines {
-        line(text)?;
+        let text = visible_line(text, MAX_SHOWN_CHARS);
+        context.line(format_args!("          {text}"))?;
     }
     Ok(())
 }

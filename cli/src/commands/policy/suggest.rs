@@ -326,10 +326,8 @@ fn secret(text: &str) -> Option<SecretChoice> {
         return None;
     }
     if choice.source == "file" {
-        choice.place = std::path::absolute(&choice.place)
-            .ok()?
-            .display()
-            .to_string();
+        let path = std::path::absolute(&choice.place).ok()?;
+        choice.place = path.display().to_string();
     }
     Some(choice)
 }

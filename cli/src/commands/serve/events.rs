@@ -34,10 +34,8 @@ pub(crate) struct EventFlags {
 impl EventFlags {
     /// Keeps all guests out of the event files.
     pub(super) fn protect(&self, builder: HostBuilder) -> HostBuilder {
-        let files = self
-            .events
-            .iter()
-            .flat_map(|path| [path.clone(), older(path)]);
+        let files = self.events.iter();
+        let files = files.flat_map(|path| [path.clone(), older(path)]);
         files.fold(builder, |builder, file| {
             builder.protect("a file of events", file)
         })
@@ -141,10 +139,8 @@ fn open(path: &Path) -> std::result::Result<File, Problem> {
     let mut options = OpenOptions::new();
     // Opened for appending, so the offset that a failed rotation leaves does not matter.
     options.read(true).append(true).create(true).mode(0o600);
-    let file = options
-        .custom_flags(flags)
-        .open(path)
-        .map_err(failed("opened"))?;
+    options.custom_flags(flags);
+    let file = options.open(path).map_err(failed("opened"))?;
     let metadata = file.metadata().map_err(failed("read"))?;
     if !metadata.is_file() {
         return Err(Problem::NotAFile);

@@ -208,15 +208,13 @@ const FIRST_LISTEN_FD: i32 = 3;
 /// 0, any port is accepted.
 pub(super) fn handed_over(count: &str, address: Option<SocketAddr>) -> Result<TcpListener> {
     let Some(address) = address else {
-        return Err(refused(
-            "a socket was handed over, and standard input and output are served",
-        ));
+        let why = "a socket was handed over, and standard input and output are served";
+        return Err(refused(why));
     };
     if count != "1" {
         let found: String = count.chars().take(20).collect();
-        return Err(refused(format_args!(
-            "expected one socket, found LISTEN_FDS={found:?}"
-        )));
+        let why = format!("expected one socket, found LISTEN_FDS={found:?}");
+        return Err(refused(why));
     }
     // The descriptor is copied, to check its type before it is used.
     let copy = pidfd_open(getpid(), PidfdFlags::empty())

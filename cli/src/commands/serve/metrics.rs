@@ -140,12 +140,8 @@ fn place(path: &Path) -> PathBuf {
 /// Adds a hint that names the flag of this listener.
 fn refused(error: HttpError) -> Failure {
     let is_unnamed = matches!(error, HttpError::NoHosts(_));
-    let failure = failure::http(error);
-    match is_unnamed {
-        true => failure
-            .hint("name each host by which Prometheus reaches it: `--metrics-allow-host NAME`"),
-        false => failure,
-    }
+    let hint = "name each host by which Prometheus reaches it: `--metrics-allow-host NAME`";
+    failure::http(error).maybe_hint(is_unnamed.then_some(hint))
 }
 
 impl Metrics {

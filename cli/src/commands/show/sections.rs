@@ -82,10 +82,8 @@ pub(super) fn policy(review: &PolicyReview, name: &str) -> Result<Option<Shown>>
     parts.extend(unserved.map(|tool| blocked(&tool.contract)));
     if !rejected.is_empty() {
         parts.push(String::new());
-        let refused = rejected
-            .iter()
-            .map(|(contract, one)| refused(contract, one));
-        parts.extend(refused);
+        let rejected = rejected.iter();
+        parts.extend(rejected.map(|(contract, one)| refused(contract, one)));
     }
     if !tools.is_empty() && !documents.is_empty() {
         parts.push(String::new());
