@@ -82,12 +82,13 @@ impl Earlier {
                 found.push(lowered(earlier, tool, files));
             }
             if line(old.major, old.minor) == line(new.major, new.minor) {
-                let contracts = Contracts {
+                let mut contracts = Contracts {
                     earlier,
                     tool,
                     outline: outline(files, &tool.path),
+                    found: &mut found,
                 };
-                contracts.compare(&mut found);
+                contracts.compare();
             }
         }
         for driver in &documents.drivers {
@@ -117,23 +118,24 @@ fn line(major: u64, minor: u64) -> (u64, u64) {
     }
 }
 
-/// A contract and its earlier form.
+/// A contract and its earlier form, with the findings so far.
 struct Contracts<'c> {
     earlier: &'c Tool,
     tool: &'c Located<Tool>,
     outline: Option<Outline>,
+    found: &'c mut Vec<Diagnostic>,
 }
 
 impl Contracts<'_> {
-    fn compare(&self, found: &mut Vec<Diagnostic>) {
+    fn compare(&mut self) {
         let (old, new) = (self.earlier, &self.tool.value);
-        self.narrowed("inputs", &old.inputs, &new.inputs, found);
-        self.narrowed("outputs", &old.outputs, &new.outputs, found);
+        self.narrowed("inputs", &old.inputs, &new.inputs);
+        self.narrowed("outputs", &old.outputs, &new.outputs);
         match (&old.context_schema, &new.context_schema) {
-            (Some(old), Some(new)) => self.narrowed("contextSchema", old, new, found),
+            (Some(old), Some(new)) => self.narrowed("contextSchema", old, new),
             (None, Some(_)) => {
                 let at = ("contextSchema", "", "");
-                self.add(&codes::CONTRACT_NARROWED, at, "is there", found);
+                self.add(&codes::CONTRACT_NARROWED, at, "is there");
             }
             (_, None) => {}
         }
@@ -147,55 +149,48 @@ impl Contracts<'_> {
                 let gained: Vec<String> = gained.iter().map(ToString::to_string).collect();
                 let says = format!("has {}", gained.join(", "));
                 let code = &codes::CONTRACT_EFFECTS_ADDED;
-                self.add(code, (field, "", ""), &says, found);
+                self.add(code, (field, "", ""), &says);
             }
         }
         if new.timeout < old.timeout {
             let says = format!("is shorter than {} ms", old.timeout.as_millis());
             let at = ("timeout_ms", "", "");
-            self.add(&codes::CONTRACT_TIMEOUT_SHORTER, at, &says, found);
+            self.add(&codes::CONTRACT_TIMEOUT_SHORTER, at, &says);
         }
         // Values that callers get now but did not get before.
         let now = differences(new.outputs.closed(), old.outputs.closed());
         for Difference { inner, what, .. } in now {
             let code = &codes::CONTRACT_WIDENED;
-            self.differs(("outputs", &inner), &what, (code, widening), found);
+            self.differs(("outputs", &inner), &what, (code, widening));
         }
     }
 
     /// Finds values that were valid but no longer are.
-    fn narrowed(&self, field: &str, old: &Schema, new: &Schema, found: &mut Vec<Diagnostic>) {
+    fn narrowed(&mut self, field: &str, old: &Schema, new: &Schema) {
         for Difference { outer, what, .. } in differences(old.closed(), new.closed()) {
             let code = &codes::CONTRACT_NARROWED;
-            self.differs((field, &outer), &what, (code, narrowing), found);
+            self.differs((field, &outer), &what, (code, narrowing));
         }
     }
 
     /// Adds a finding about a difference in the schema of a field. Adds nothing if `text` has no
     /// description for the difference.
     fn differs(
-        &self,
+        &mut self,
         (field, pointer): (&str, &str),
         what: &What,
         (code, text): (&Code, fn(&What) -> Option<String>),
-        found: &mut Vec<Diagnostic>,
     ) {
         let code = match what {
             What::Unclear(_) => &codes::CONTRACT_CHANGED,
             _ => code,
         };
         if let Some(says) = text(what) {
-            self.add(code, (field, pointer, what.keyword()), &says, found);
+            self.add(code, (field, pointer, what.keyword()), &says);
         }
     }
 
-    fn add(
-        &self,
-        code: &Code,
-        (field, pointer, keyword): (&str, &str, &str),
-        says: &str,
-        found: &mut Vec<Diagnostic>,
-    ) {
+    fn add(&mut self, code: &Code, (field, pointer, keyword): (&str, &str, &str), says: &str) {
         let at = format!("/{field}{pointer}");
         let place = self.outline.as_ref();
         let place = place.map_or(Position::START, |outline| {
@@ -211,8 +206,8 @@ impl Contracts<'_> {
             "give the contract the version {next} instead of {new}, or keep what {old} has"
         ));
         // A keyword that can't be compared differs in both directions, but is reported once.
-        if !found.contains(&one) {
-            found.push(one);
+        if !self.found.contains(&one) {
+            self.found.push(one);
         }
     }
 }
@@ -267,11 +262,8 @@ fn dropped(old: &Driver, new: &Located<Driver>) -> Vec<Diagnostic> {
         for (field, earlier, dropped) in lists {
             let added = dropped.iter().filter(|name| !earlier.contains(name));
             found.extend(added.map(|name| {
-                let message = format!(
-                    "`{field}` of {} has {name:?}, unlike {} {before}",
-                    entry.named(),
-                    driver.id
-                );
+                let (tool, id) = (entry.named(), &driver.id);
+                let message = format!("`{field}` of {tool} has {name:?}, unlike {id} {before}");
                 Diagnostic::new(&codes::DRIVER_DROPS_ADDED, &new.path, entry.at, message)
                     .with_hint("give the driver a new major version, or carry the value as before")
             }));
