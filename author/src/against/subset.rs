@@ -271,8 +271,7 @@ impl<'s> Comparison<'s> {
         let others = outer.get("additionalProperties");
         for (name, schema) in inner.properties() {
             let own = inner.property(name, schema);
-            let named = outer.get("properties").and_then(|all| all.get(name));
-            match (named, others) {
+            match (outer.named(name), others) {
                 (Some(named), _) => self.compare(&own, &outer.property(name, named)),
                 (None, Some(Value::Bool(false))) => {
                     self.add(&own, outer, What::Property(name.clone()));
@@ -284,7 +283,7 @@ impl<'s> Comparison<'s> {
             }
         }
         for (name, schema) in outer.properties() {
-            let named = inner.properties().any(|(own, _)| own == name);
+            let named = inner.named(name).is_some();
             if !named && !outer.requires(name) && !place::is_open(schema) {
                 self.add(inner, outer, What::Unnamed(name.clone()));
             }
@@ -294,17 +293,12 @@ impl<'s> Comparison<'s> {
 
     /// Compares properties that one of the schemas does not name.
     fn others(&mut self, inner: &SchemaPlace<'s>, outer: &SchemaPlace<'s>) {
-        let (own, others) = (
-            inner.get("additionalProperties"),
-            outer.get("additionalProperties"),
-        );
+        let own = inner.get("additionalProperties");
+        let others = outer.get("additionalProperties");
         if let Some(own @ Value::Object(_)) = own {
             let own = inner.below("additionalProperties", own);
             for (name, schema) in outer.properties() {
-                if inner
-                    .get("properties")
-                    .is_none_or(|all| all.get(name).is_none())
-                {
+                if inner.named(name).is_none() {
                     self.compare(&own, &outer.property(name, schema));
                 }
             }

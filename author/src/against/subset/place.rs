@@ -74,6 +74,11 @@ impl<'s> SchemaPlace<'s> {
         properties.into_iter().flat_map(Map::iter)
     }
 
+    /// The schema of a property that `properties` names.
+    pub(super) fn named(&self, name: &str) -> Option<&'s Value> {
+        self.get("properties")?.get(name)
+    }
+
     pub(super) fn requires(&self, name: &str) -> bool {
         let required = self.get("required").and_then(Value::as_array);
         required.is_some_and(|names| names.iter().any(|one| one == name))
@@ -132,9 +137,8 @@ impl<'s> SchemaPlace<'s> {
         let only_objects = self.types() == ["object"] && other.types() == ["object"];
         only_objects
             && self.properties().any(|(name, schema)| {
-                let theirs = other.properties().find(|(one, _)| *one == name);
                 let both = self.requires(name) && other.requires(name);
-                both && theirs.is_some_and(|(_, theirs)| {
+                both && other.named(name).is_some_and(|theirs| {
                     SchemaPlace::root(schema).is_apart_from(&SchemaPlace::root(theirs))
                 })
             })
