@@ -81,7 +81,7 @@ pub(super) fn folded<'a>(
     for item in items {
         match item {
             Item::Module(bytes) => {
-                if !group.has_module(module) {
+                if !group.modules.contains(&module) {
                     let new = emitter.module(bytes);
                     emitter.modules.insert(module, new);
                 }
@@ -196,11 +196,9 @@ impl<'a> Emitter<'_, 'a> {
         if self.group.member(number).is_some() {
             return Ok(());
         }
-        let mut given: BTreeMap<&str, Vec<_>> = BTreeMap::new();
         // An argument from which nothing is imported must be given, too.
-        for name in arguments.keys() {
-            given.insert(name, Vec::new());
-        }
+        let given = arguments.keys().map(|name| (*name, Vec::new()));
+        let mut given: BTreeMap<&str, Vec<_>> = given.collect();
         let sources = spaces.imports(*module, arguments)?;
         for (import, (kind, source)) in spaces.module(*module)?.imports.iter().zip(sources) {
             let index = self.index(kind, source)?;
@@ -341,11 +339,8 @@ impl<'a> Emitter<'_, 'a> {
             .map(|number| number.to_string())
             .collect();
         let named = names.iter().zip(functions);
-        self.collection(
-            named
-                .map(|(name, function)| (name.as_str(), ExportKind::Func, *function))
-                .collect(),
-        )
+        let named = named.map(|(name, function)| (name.as_str(), ExportKind::Func, *function));
+        self.collection(named.collect())
     }
 }
 

@@ -86,7 +86,8 @@ impl<'a> Spaces<'a> {
             match item {
                 Item::Module(module) => {
                     let core = Core::read(module)?;
-                    names = names.saturating_add(core.name_count());
+                    names = names.saturating_add(core.imports.len());
+                    names = names.saturating_add(core.exports.len());
                     if names > MAX_NAMES {
                         return Err(Kept::because("its modules have many names"));
                     }
@@ -181,7 +182,7 @@ impl<'a> Spaces<'a> {
 }
 
 /// The instances that are merged, in order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct MergeGroup<'s, 'a> {
     /// Each instance with its place in `members`.
     places: BTreeMap<Index, usize>,
@@ -190,19 +191,14 @@ pub(super) struct MergeGroup<'s, 'a> {
     /// The number of the last instance.
     pub(super) last: Index,
     /// The numbers of the instances' modules.
-    modules: BTreeSet<Index>,
+    pub(super) modules: BTreeSet<Index>,
 }
 
 impl<'s, 'a> MergeGroup<'s, 'a> {
     /// Takes all instances of modules before the first one whose module has a start function. The
     /// reason is that the start function must find all earlier instances complete.
     pub(super) fn of(spaces: &'s Spaces<'a>) -> Result<Self, Kept> {
-        let mut group = Self {
-            places: BTreeMap::new(),
-            members: Vec::new(),
-            last: 0,
-            modules: BTreeSet::new(),
-        };
+        let mut group = Self::default();
         let mut complete = false;
         for (number, made) in (0..).zip(&spaces.instances) {
             let CoreInstance::Module { module, arguments } = made else {
@@ -231,11 +227,6 @@ impl<'s, 'a> MergeGroup<'s, 'a> {
     /// Returns the place of an instance among the members.
     pub(super) fn member(&self, instance: Index) -> Option<usize> {
         self.places.get(&instance).copied()
-    }
-
-    /// Whether a member is an instance of this module.
-    pub(super) fn has_module(&self, module: Index) -> bool {
-        self.modules.contains(&module)
     }
 
     /// Whether a canonical function can only be made after the group, since it uses an item of the

@@ -48,7 +48,7 @@ pub(super) struct Outside {
 }
 
 /// The modules of a group, numbered as one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Layout<'g, 'a> {
     cores: Vec<&'g Core<'a>>,
     members: Vec<Numbers>,
@@ -63,9 +63,7 @@ impl<'g, 'a> Layout<'g, 'a> {
     pub(super) fn of(group: &MergeGroup<'g, 'a>) -> Result<Self, Kept> {
         let mut layout = Self {
             cores: group.members.iter().map(|(core, _)| *core).collect(),
-            members: Vec::new(),
-            outside: Vec::new(),
-            globals: Vec::new(),
+            ..Self::default()
         };
         // Imports come first in the index space, regardless of the member that has them.
         let mut places = BTreeMap::new();

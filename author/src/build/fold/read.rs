@@ -230,11 +230,6 @@ impl<'a> Core<'a> {
         }
         Ok(core)
     }
-
-    /// Returns how many names it imports and exports.
-    pub(super) fn name_count(&self) -> usize {
-        self.imports.len().saturating_add(self.exports.len())
-    }
 }
 
 fn signatures(types: TypeSectionReader<'_>) -> Result<Vec<Option<FuncType>>, Kept> {

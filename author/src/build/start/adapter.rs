@@ -39,10 +39,7 @@ pub(super) fn with_pages(wasm: &[u8], address: u32) -> wasmtime::Result<Vec<u8>>
     let mut adding = Adding {
         address,
         end,
-        imported: 0,
-        shape: 0,
-        function: 0,
-        next: 0,
+        ..Adding::default()
     };
     let mut module = Module::new();
     adding
@@ -52,6 +49,7 @@ pub(super) fn with_pages(wasm: &[u8], address: u32) -> wasmtime::Result<Vec<u8>>
 }
 
 /// Adds an item at the end of each section, so that no index changes.
+#[derive(Default)]
 struct Adding {
     address: u32,
     end: u32,
