@@ -119,11 +119,7 @@ fn search(value: &Value, pointer: &str, found: &mut Vec<String>) {
                 search(item, &format!("{pointer}/{index}"), found);
             }
         }
-        Value::Object(object) => {
-            for (key, inner) in object {
-                search(inner, &format!("{pointer}/{}", escape(key)), found);
-            }
-        }
+        Value::Object(object) => members(pointer, object, found),
         _ => {}
     }
 }

@@ -64,9 +64,8 @@ const NAMED: [&str; 2] = ["properties", "$defs"];
 /// even if the schema has no `properties`, unless another keyword may describe the property.
 fn given(pointer: &str, schema: &Schema, found: &mut Vec<(String, String)>) {
     let value = schema.value();
-    if let Some(object) = value
-        .as_object()
-        .filter(|one| !one.contains_key("properties"))
+    if let Some(object) = value.as_object()
+        && !object.contains_key("properties")
         && is_alone(object)
     {
         names(object, &Map::new(), pointer, found);
@@ -80,7 +79,10 @@ fn search(schema: &Value, pointer: &str, found: &mut Vec<(String, String)>) {
     let Some(object) = schema.as_object() else {
         return;
     };
-    if let Some(properties) = declared(object) {
+    // If another keyword can declare more properties, nothing is known to be missing.
+    if let Some(Value::Object(properties)) = object.get("properties")
+        && is_alone(object)
+    {
         names(object, properties, pointer, found);
     }
     for key in NAMED {
@@ -107,14 +109,6 @@ fn names(
             found.push((name.to_owned(), format!("{pointer}/required/{index}")));
         }
     }
-}
-
-/// Returns the properties of a schema, if no other keyword in it can declare more.
-fn declared(object: &Map<String, Value>) -> Option<&Map<String, Value>> {
-    object
-        .get("properties")?
-        .as_object()
-        .filter(|_| is_alone(object))
 }
 
 /// Whether only the `properties` of a schema can describe a property.
