@@ -33,9 +33,7 @@ pub use output::directory as create_directory;
 pub use pack::{compilers, current, pack, provenance};
 pub use sign::Sealed;
 pub use toolward_bundle::ReadError;
-pub use toolward_bundle::dev::{
-    BuildEntry, BuildKind, BundleToml, PackOptions, PackedBundle, World, read_bundle_toml,
-};
+pub use toolward_bundle::dev::{BuildKind, BundleToml, PackOptions, PackedBundle, World};
 
 /// The ending of an archive's name.
 pub const ARCHIVE_EXTENSION: &str = "toolbundle";
