@@ -22,9 +22,7 @@ use crate::{lints, stale};
 
 mod below;
 
-use below::Below;
-use below::check_workspace;
-use below::enclosing_bundle;
+use below::{Below, check_workspace, enclosing_bundle};
 
 /// The result of a check.
 #[derive(Debug, Default)]
@@ -186,9 +184,7 @@ fn check_file(path: &Path, options: &CheckOptions<'_>, report: &mut CheckReport)
         && let Some((root, name)) = enclosing_bundle(path)
         && let Some(mut found) = check_bundle(&root, options.earlier)
     {
-        found
-            .diagnostics
-            .retain(|diagnostic| diagnostic.file == name);
+        found.diagnostics.retain(|one| one.file == name);
         report.take(&root, found);
         report.documents = 1;
         return;
@@ -270,9 +266,7 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> CheckReport {
         // These may be false without the bundle.toml: a [[build]] may make the missing component,
         // and the bundle itself may be the library that is referred to.
         let follow = [codes::COMPONENT_MISSING.code, action::UNRESOLVED];
-        found
-            .diagnostics
-            .retain(|found| !follow.contains(&found.code));
+        found.diagnostics.retain(|one| !follow.contains(&one.code));
     }
     let builds = bundle.map(|bundle| bundle.builds).unwrap_or_default();
     found.add(lints::names(&collected));
@@ -291,12 +285,8 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> CheckReport {
         }
         Ok(None) if root.join(TOOLS_JSON).exists() => {
             let message = "`pack` makes tools.json; this one is not used";
-            found.add([about_file(
-                TOOLS_JSON,
-                &codes::TOOLS_JSON_STALE,
-                message,
-                "remove it",
-            )]);
+            let (code, hint) = (&codes::TOOLS_JSON_STALE, "remove it");
+            found.add([about_file(TOOLS_JSON, code, message, hint)]);
         }
         Ok(None) => {}
     }
@@ -425,12 +415,10 @@ fn examine_documents(
     found: &mut CheckReport,
 ) -> Documents {
     let (documents, diagnostics) = rules::read_in(files, surroundings);
-    found.documents += files
-        .keys()
-        .filter(|path| {
-            matches!(file_name(path), "TOOL.md" | "DRIVER.md" | "ACTION.md") || is_prompt(path)
-        })
-        .count();
+    let is_document = |path: &&String| {
+        matches!(file_name(path), "TOOL.md" | "DRIVER.md" | "ACTION.md") || is_prompt(path)
+    };
+    found.documents += files.keys().filter(is_document).count();
     found.add(diagnostics);
     found.add(lints::platforms(&documents, files));
     found.add(lints::contents(&documents, files));

@@ -56,12 +56,10 @@ pub fn write_public(path: &Path, bytes: &[u8]) -> Result<(), AuthorError> {
 }
 
 fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), AuthorError> {
-    let path = path.to_owned();
-    toolward_support::files::write_new(&path, &[bytes], mode).map_err(|source| {
-        match source.kind() {
-            ErrorKind::AlreadyExists => AuthorError::Exists(path),
-            _ => AuthorError::Write(path, source),
-        }
+    let written = toolward_support::files::write_new(path, &[bytes], mode);
+    written.map_err(|source| match source.kind() {
+        ErrorKind::AlreadyExists => AuthorError::Exists(path.to_owned()),
+        _ => AuthorError::Write(path.to_owned(), source),
     })
 }
 

@@ -244,10 +244,8 @@ pub(crate) fn index(index: &Index) -> Vec<Diagnostic> {
     let entries = index.tools.iter().enumerate();
     for (number, entry) in entries.filter(|_| index.version == 1) {
         let pointer = format!("/tools/{number}");
-        let (inputs, outputs) = (
-            format!("{pointer}/input_schema"),
-            format!("{pointer}/result_schema"),
-        );
+        let inputs = format!("{pointer}/input_schema");
+        let outputs = format!("{pointer}/result_schema");
         let all = [
             (&*inputs, &entry.input_schema),
             (&*outputs, &entry.result_schema),
@@ -301,10 +299,8 @@ fn egress(
             "`network.egress` is empty, and {} needs the network: every request is refused",
             tool.value.id
         );
-        let (at, hint) = (
-            (&*driver.path, "/network"),
-            "list the hosts in `network.egress`",
-        );
+        let at = (&*driver.path, "/network");
+        let hint = "list the hosts in `network.egress`";
         diagnostics.push(finding(files, &codes::EGRESS_EMPTY, at, message, hint));
     }
 }

@@ -107,10 +107,8 @@ pub fn create(directory: &Path, options: &ScaffoldOptions) -> Result<Vec<String>
     let library = library.map(|(name, text)| (format!("driver/{name}"), (*text).to_owned()));
     let files: Vec<(String, String)> = templates.chain(library).collect();
     let written = files.iter();
-    output::directory(
-        directory,
-        written.map(|(name, text)| (name.as_str(), text.as_bytes())),
-    )?;
+    let written = written.map(|(name, text)| (name.as_str(), text.as_bytes()));
+    output::directory(directory, written)?;
     Ok(files.into_iter().map(|(name, _)| name).collect())
 }
 

@@ -119,9 +119,8 @@ impl Sealed {
     ///
     /// If the statement can't be written.
     pub fn attest(&mut self, provenance: &Provenance, key: &SigningKey) -> Result<(), AuthorError> {
-        let statement = provenance
-            .statement(self.envelope.payload())
-            .map_err(|refusal| refused(&self.place, refusal))?;
+        let statement = provenance.statement(self.envelope.payload());
+        let statement = statement.map_err(|refusal| refused(&self.place, refusal))?;
         let mut envelope = Envelope::new(provenance::PAYLOAD_TYPE, statement);
         envelope.sign(key);
         self.provenance = Some(self.bytes_of(&envelope)?);
@@ -189,9 +188,8 @@ impl Sealed {
     }
 
     fn bytes_of(&self, envelope: &Envelope) -> Result<Vec<u8>, AuthorError> {
-        envelope
-            .to_bytes()
-            .map_err(|refusal| refused(&self.place, refusal))
+        let bytes = envelope.to_bytes();
+        bytes.map_err(|refusal| refused(&self.place, refusal))
     }
 
     fn archive_with(

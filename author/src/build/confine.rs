@@ -82,17 +82,15 @@ impl BuildConfinement {
     /// Lets the program read the content of a directory, including the targets of links.
     pub(super) fn read_entries(&mut self, directory: &Path) {
         let entries = std::fs::read_dir(directory).into_iter().flatten();
-        self.kept
-            .read
-            .extend(entries.flatten().map(|entry| entry.path()));
+        let paths = entries.flatten().map(|entry| entry.path());
+        self.kept.read.extend(paths);
     }
 
     /// Lets the program read and execute another program, with the files that are installed next to
     /// it.
     pub(super) fn run(&mut self, program: &Path) {
-        self.kept
-            .read
-            .extend(installed(program, self.home.as_deref()));
+        let installed = installed(program, self.home.as_deref());
+        self.kept.read.extend(installed);
     }
 
     /// Lets the program write to a file, or to a directory with everything below it, but never to
@@ -131,8 +129,8 @@ impl BuildConfinement {
             let thread = std::thread::Builder::new()
                 .spawn_scoped(scope, start)
                 .map_err(refused)?;
-            let panicked = |_| refused("the thread that starts it has panicked");
-            thread.join().unwrap_or_else(|panic| Err(panicked(panic)))
+            let panicked = |_| Err(refused("the thread that starts it has panicked"));
+            thread.join().unwrap_or_else(panicked)
         })?;
         // The overseer runs in this thread, which is not confined.
         if let Err(error) = overseer.watch() {

@@ -144,9 +144,8 @@ fn probe(options: &BuildOptions) -> Result<(), BuildError> {
 
 fn find_cargo(job: &BuildJob<'_>) -> Result<PathBuf, BuildError> {
     let BuildOptions { cargo, tools, .. } = job.options;
-    tools
-        .named(cargo, &job.scratch.bundle)
-        .ok_or_else(|| BuildError::Cargo(PathBuf::from(cargo), io::ErrorKind::NotFound.into()))
+    let found = tools.named(cargo, &job.scratch.bundle);
+    found.ok_or_else(|| BuildError::Cargo(PathBuf::from(cargo), io::ErrorKind::NotFound.into()))
 }
 
 /// Cargo, and the crate that it builds.
@@ -308,9 +307,8 @@ fn artifacts(stdout: ChildStdout) -> Artifacts {
     let mut artifacts = Artifacts::new();
     let _ = read_lines(stdout, &mut |line| {
         let message: Value = serde_json::from_str(line).unwrap_or_default();
-        let is_artifact = message
-            .get("reason")
-            .is_some_and(|reason| reason == "compiler-artifact");
+        let reason = message.get("reason").and_then(Value::as_str);
+        let is_artifact = reason == Some("compiler-artifact");
         let manifest = message.get("manifest_path").and_then(Value::as_str);
         let files = message.get("filenames").and_then(Value::as_array);
         let (true, Some(manifest), Some(files)) = (is_artifact, manifest, files) else {
@@ -337,8 +335,6 @@ fn compiler_in(directory: &Path) -> Option<String> {
     let mut names: Vec<String> = answers.collect();
     names.dedup();
     // With two versions, the right one is unknown.
-    match <[String; 1]>::try_from(names) {
-        Ok([name]) => Some(name),
-        Err(_) => None,
-    }
+    let [name] = <[String; 1]>::try_from(names).ok()?;
+    Some(name)
 }

@@ -112,14 +112,11 @@ impl DerefMut for Tool {
     }
 }
 
-/// Converts the system's error about a program.
-pub(super) type Unusable = fn(PathBuf, std::io::Error) -> BuildError;
-
 /// Runs a tool. Passes its standard error to `show` line by line, and its standard output to
-/// `read`.
+/// `read`. `unusable` converts the system's error about the program.
 pub(super) fn watch<T: Default + Send + 'static>(
     tool: &mut Tool,
-    unusable: Unusable,
+    unusable: fn(PathBuf, std::io::Error) -> BuildError,
     read: impl FnOnce(ChildStdout) -> T + Send + 'static,
     show: &mut dyn FnMut(&str),
 ) -> Result<(ExitStatus, T), BuildError> {

@@ -149,15 +149,13 @@ pub(super) fn check_workspace(root: &Path, bundles: &[PathBuf]) -> CheckReport {
     if found.documents == 0 && !bundles.is_empty() {
         return found;
     }
-    found.diagnostics.push(about_file(
-        bundle_toml::FILE,
-        &codes::BUNDLE_TOML_WANTED,
-        "the workspace has no bundle.toml, so that nothing can pack or serve it",
-        format!(
-            "write bundle.toml: id = \"{}\", version = \"0.1.0\", sequence = 1, publisher = \"local\", a line each",
-            id(root)
-        ),
-    ));
+    let (file, code) = (bundle_toml::FILE, &codes::BUNDLE_TOML_WANTED);
+    let message = "the workspace has no bundle.toml, so that nothing can pack or serve it";
+    let hint = format!(
+        "write bundle.toml: id = \"{}\", version = \"0.1.0\", sequence = 1, publisher = \"local\", a line each",
+        id(root)
+    );
+    found.add([about_file(file, code, message, hint)]);
     found
 }
 
