@@ -121,9 +121,11 @@ impl Queue {
 
     /// Returns the next text. After the queued texts it reports how many were dropped.
     fn next(&self) -> String {
-        let is_idle = |waiting: &mut Waiting| waiting.texts.is_empty() && waiting.dropped == 0;
-        let waiting = self.changed.wait_while(self.lock(), is_idle);
-        let mut waiting = waiting.unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.lock();
+        while waiting.texts.is_empty() && waiting.dropped == 0 {
+            let changed = self.changed.wait(waiting);
+            waiting = changed.unwrap_or_else(PoisonError::into_inner);
+        }
         waiting.writing = true;
         if let Some(text) = waiting.texts.pop_front() {
             waiting.bytes = waiting.bytes.saturating_sub(text.len());
