@@ -189,7 +189,8 @@ impl Installer<'_> {
         let before = self.store.installed(&held.id)?;
         let installed = self.store.accept(&held.id, surface, &verify, now)?;
         self.record(TrustAction::Accepted, &installed);
-        if let Some((bundle, warnings)) = lock(&verified).take() {
+        let verified = lock(&verified).take();
+        if let Some((bundle, warnings)) = verified {
             for warning in &warnings {
                 self.report().warning(warning);
             }
