@@ -159,7 +159,7 @@ impl Store {
     }
 
     /// The installed bundles that take actions from other bundles, by id, according to their
-    /// accepted surfaces.
+    /// accepted surfaces. A damaged surface of another bundle is not noticed here.
     ///
     /// # Errors
     /// When the state can't be read.
