@@ -155,9 +155,9 @@ const NOTE_LINES: usize = 5;
 
 /// Refuses a ledger that is shorter than a checkpoint, or differs from it.
 ///
-/// `checkpoints` is the operator's file of checkpoints, if there is one. Hashes the rows after the ledger's newest
-/// checkpoint, and compares the result with the head. The number of rows to read is bounded by the
-/// distance between checkpoints.
+/// `checkpoints` is the operator's file of checkpoints, if there is one. Hashes the rows after the
+/// ledger's newest checkpoint, and compares the result with the head. The number of rows to read is
+/// bounded by the distance between checkpoints.
 pub(crate) fn check_head(
     sql: &mut Connection,
     verifier: &Verifier,

@@ -46,8 +46,8 @@ impl Named {
     /// the caller brought.
     ///
     /// # Errors
-    /// [`INPUT_INVALID`](crate::ErrorCode::INPUT_INVALID) if the id is not a UUIDv7 that is at most a day old and at most
-    /// 5 minutes ahead.
+    /// [`INPUT_INVALID`](crate::ErrorCode::INPUT_INVALID) if the id is not a UUIDv7 that is at most
+    /// a day old and at most 5 minutes ahead.
     pub(crate) fn check(
         &self,
         principal: &str,
