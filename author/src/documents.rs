@@ -56,8 +56,9 @@ pub fn drop_key(document: &mut PublisherDocument, key: KeyId) -> bool {
     document.keys.len() < before
 }
 
-/// Drops and revokes a key. The key may have been dropped before. A publisher without another key
-/// to sign with must drop the key first, and revoke it in the next document.
+/// Drops and revokes a key. The key may have been dropped before. A publisher who has only this key
+/// can't sign a document that revokes it. A first document replaces the key by a new one, and the
+/// document after that revokes it.
 pub fn revoke_key(document: &mut PublisherDocument, key: KeyId, reason: &str) {
     drop_key(document, key);
     document.revoked_keys.push(revoked(key, reason));

@@ -55,7 +55,8 @@ pub fn limit_of(path: &str) -> u64 {
     u64::try_from(limit).unwrap_or(MAX_TOTAL_BYTES)
 }
 
-/// How many files a bundle may have. A manifest, which has at most 256 KiB, can't list as many.
+/// The most files that are read from a directory. A valid bundle has fewer: its manifest, of at
+/// most 256 KiB, can't list this many.
 pub const MAX_FILES: usize = 4096;
 
 /// The files of an authoring directory, by name within the bundle.

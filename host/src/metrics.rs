@@ -87,8 +87,8 @@ struct ToolCounts {
     failed: AtomicU64,
 }
 
-/// Counts how calls ended. One value is for the calls that change something, another for all other
-/// calls.
+/// Counts how calls ended. [`Counts`] has a value of this type for the calls that change something,
+/// and one for all other calls.
 #[derive(Debug, Default)]
 struct EndCounts {
     ok: AtomicU64,
@@ -111,7 +111,7 @@ struct Counts {
     all_durations: AtomicU64,
     micros: AtomicU64,
     other: ToolCounts,
-    /// A reload and a page lock it; a call never does.
+    /// Locked when a reload adds tools and when the metrics are read, never by a call.
     tools: Mutex<BTreeMap<String, Arc<ToolCounts>>>,
 }
 

@@ -83,9 +83,9 @@ impl RegistryClient {
     /// downloaded.
     ///
     /// # Errors
-    /// The errors of [`RegistryClient::tags`]; the failure if the registry can't be used now. A tag
-    /// that has no acceptable bundle, or that the registry refuses to serve, gives only its release
-    /// an error.
+    /// The errors of [`RegistryClient::tags`]. If the registry can't be reached, is too slow or is
+    /// busy, the whole operation fails. A tag that has no acceptable bundle, or that the registry
+    /// refuses to serve, gives only its release an error.
     pub async fn releases<T>(
         &self,
         repository: &Reference,

@@ -201,7 +201,8 @@ impl<'a> CallRows<'a> {
             entry = entry.matters();
         }
         if let Some(given) = self.given.take_if(|_| self.started && !self.dispatched) {
-            // No driver was started, so the call may be made again.
+            // No driver was started, so the call may be made again. In a row of an end, this frees
+            // the id.
             entry = entry.given(given);
         }
         let recorder = &*self.recording.recorder;

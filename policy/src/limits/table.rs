@@ -143,7 +143,7 @@ limits! {
     operator:
     /// `limits.fuel` in DRIVER.md. About one unit per instruction, for all attempts together. The
     /// default is 20 000 000 000 for each second of the default `timeout_ms`. An interpreter spends
-    /// less in that time, so the clock usually ends an endless loop before the fuel does.
+    /// less in a second, so its endless loop usually ends at the timeout.
     Fuel = "fuel", "units of fuel", Positive, fuel: Limit<u64> =
         Limit::fixed(fuel_for(DEFAULT_TIMEOUT)).up_to(10_000_000_000_000), call: u64;
     /// `timeout_ms` of the contract, `timeout_override_ms` of the driver. The time from dispatch to
@@ -252,8 +252,8 @@ limits! {
     /// Keys and values that a call reads and writes in buckets, for all attempts and nested calls
     /// together.
     BucketTraffic = "bucket_traffic", "bytes", BUCKET_TRAFFIC = 64 * super::MIB;
-    /// Checks of large inputs and outputs that wait for a thread. The number also applies to the
-    /// checks of one principal that wait for its share; [more about
+    /// Checks of large inputs and outputs that wait for a thread. A principal may run only some
+    /// checks at once, and the same number of its checks may wait for that; [more about
     /// them](../serve-http.md#what-calls-may-fill).
     LongChecks = "long_checks", "checks", LONG_CHECKS = 1024;
 }

@@ -53,7 +53,8 @@ pub(super) fn kept(root: &Value) -> Option<(String, &'static str)> {
     })
 }
 
-/// The schemas that a document refers to, by address, and the schemas that each of them refers to.
+/// The schemas that a document refers to, and for each of them the schemas that it refers to. The
+/// keys are addresses of schemas.
 struct Targets<'r> {
     /// Each target, with the fragment of a reference to it.
     found: HashMap<usize, (&'r Value, &'r str)>,
